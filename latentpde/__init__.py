@@ -1,0 +1,38 @@
+"""Reconstruct whole fields, their PDE's coefficients and its source from sparse readings.
+
+The public names load on first use, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Coefficient": "latentpde.pde",
+    "DataError": "latentpde.errors",
+    "Decoder": "latentpde.decoder",
+    "Estimator": "latentpde.estimators",
+    "Family": "latentpde.pde",
+    "Grid": "latentpde.grid",
+    "Latent": "latentpde.latent",
+    "LatentPDEError": "latentpde.errors",
+    "Observation": "latentpde.observation",
+    "Posterior": "latentpde.posterior",
+    "UsageError": "latentpde.errors",
+    "open_cases": "latentpde.io",
+    "reconstruct": "latentpde.estimators",
+    "register_family": "latentpde.pde",
+    "simulate": "latentpde.simulation",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str):
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'latentpde' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,261 @@
+"""The command line: argument parsing only. Everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from latentpde import __version__
+from latentpde.errors import LatentPDEError, UsageError
+
+app = typer.Typer(
+    name="latentpde",
+    help="Whole fields, honest uncertainty and the PDE behind them, from a few noisy readings.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing message.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
+
+
+class Listing(str, Enum):
+    families = "families"
+    regimes = "regimes"
+    masks = "masks"
+    methods = "methods"
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (anywhere on the line).")
+    ] = False,
+) -> None:
+    if version:
+        print(f"latentpde {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path("demo"),
+    method: Annotated[str | None, typer.Option(help="See `latentpde list methods`.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Reconstruct a bundled case and write a report page."""
+    from latentpde.demo import run_demo
+    from latentpde.estimators.base import DEFAULT_METHOD
+
+    scores = run_demo(output, method=method or DEFAULT_METHOD, show_progress=not quiet)
+    if not quiet:
+        print(f"RMSE {scores['rmse']:.3f} against the truth, from 5 % of the cells with noise 0.15")
+        print(f"Fields: {output / 'out.nc'}\nOpen in a browser: {output / 'report.html'}")
+
+
+@app.command()
+def simulate(
+    regime: Annotated[str, typer.Argument(help="See `latentpde list regimes`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
+    num: Annotated[int, typer.Option(min=1, help="How many cases.")] = 8,
+    seed: Seed = 0,
+    split: Annotated[str, typer.Option(help="train, validation or test; they share nothing.")] = "test",
+    mask: Annotated[str | None, typer.Option(help="One mask for all cases; see `latentpde list masks`.")] = None,
+    sparsity: Annotated[float | None, typer.Option(help="Share of coarse cells observed. [default: 0.05]")] = None,
+    noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.15,
+    forcing: Annotated[bool, typer.Option(help="Whether the PDE has a source.")] = True,
+    observed: Annotated[str, typer.Option(help="lowres-solve, pooled or point.")] = "lowres-solve",
+    resolution: Annotated[int, typer.Option(min=4, help="Cells per side of the true field.")] = 128,
+    pooling: Annotated[int, typer.Option(min=1, help="Fine cells per coarse cell and side.")] = 4,
+    time: Annotated[list[float] | None, typer.Option(help="Time of a snapshot; repeat for several.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate cases: sparse readings with their truth beside them."""
+    from latentpde.io import check_writable
+    from latentpde.simulation import Simulation, simulate_to_file
+
+    check_writable(output)
+    simulation = Simulation(
+        regime=regime,
+        seed=seed,
+        split=split,  # pyright: ignore[reportArgumentType]
+        mask=mask,
+        sparsity=sparsity,
+        noise_std=noise_std,
+        forcing=forcing,
+        observed=observed,  # pyright: ignore[reportArgumentType]
+        shape=(resolution, resolution),
+        pooling=pooling,
+        times=tuple(time) if time else None,
+    )
+    simulate_to_file(simulation, output, num, show_progress=not quiet)
+    if not quiet:
+        print(f"{num} case(s) of {regime} in {output}. Next: latentpde reconstruct {output} -o out.nc")
+
+
+@app.command()
+def reconstruct(
+    observed: Annotated[Path, typer.Argument(help="NetCDF file with `observed` and `initial`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
+    pde: Annotated[str | None, typer.Option(help="PDE family, where the file does not name it.")] = None,
+    method: Annotated[str | None, typer.Option(help="See `latentpde list methods`.")] = None,
+    num_samples: Annotated[int, typer.Option(min=1, help="Posterior draws per case.")] = 12,
+    resolution: Annotated[int | None, typer.Option(min=1, help="Cells along the shorter side. [default: 128]")] = None,
+    seed: Seed = 0,
+    noise_std: Annotated[float | None, typer.Option(help="Noise, where the file does not say it.")] = None,
+    time: Annotated[
+        list[float] | None, typer.Option(help="Time of each snapshot, where the file does not say it.")
+    ] = None,
+    bounds: Annotated[
+        list[str] | None, typer.Option(help="Interval of a coefficient: kappa=0.01:0.2. Repeatable.")
+    ] = None,
+    forcing_std: Annotated[float | None, typer.Option(help="Strength of the source beforehand.")] = None,
+    num_modes: Annotated[
+        int | None, typer.Option(min=0, help="Fourier modes of the source; 0 for none. [default: 12]")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-O", help="Option of the method: num_steps=80. Repeatable.")
+    ] = None,
+    keep_samples: Annotated[bool, typer.Option("--keep-samples", help="Also write every draw.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Also write a report page about the first sample.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reconstruct the whole field from sparse readings."""
+    from latentpde.estimators import reconstruct as run
+    from latentpde.estimators.base import DEFAULT_METHOD
+    from latentpde.io import check_writable, observation_from_dataset, open_observed
+
+    if noise_std is not None and not 0 < noise_std < float("inf"):
+        raise UsageError(f"--noise-std must be positive, got {noise_std}")
+    intervals, options = _intervals(bounds or []), _options(option or [])
+    for path in (output, report):
+        if path is not None:
+            check_writable(path)
+    data = open_observed(observed)
+    if pde is not None and "family" not in data.attrs:
+        data = data.assign_attrs(family=pde)
+    observation = observation_from_dataset(data, noise_std=noise_std, times=tuple(time) if time else None)
+    posterior = run(
+        observation,
+        pde,
+        method=method or DEFAULT_METHOD,
+        num_samples=num_samples,
+        seed=seed,
+        bounds=intervals or None,
+        forcing_std=forcing_std,
+        num_modes=num_modes,
+        show_progress=not quiet,
+        **options,
+    )
+    posterior.to_netcdf(output, resolution, keep_samples, command=" ".join(["latentpde", *sys.argv[1:]]))
+    if report is not None:
+        posterior.report(report, resolution=resolution)
+    if as_json:
+        summary = {"output": str(output), "num_samples": len(observation), "method": posterior.method}
+        print(json.dumps(summary | {"settings": posterior.settings}))
+    elif not quiet:
+        print(f"{len(observation)} case(s) reconstructed by {posterior.method} in {output}")
+
+
+@app.command()
+def evaluate(
+    reconstruction: Annotated[Path, typer.Argument(help="File that `reconstruct` wrote.")],
+    cases: Annotated[Path, typer.Argument(help="File that `simulate` wrote, with the truths.")],
+    as_json: AsJson = False,
+) -> None:
+    """Score a reconstruction against the truth."""
+    from latentpde.evaluate import evaluate as run
+    from latentpde.io import open_cases, open_observed
+
+    scores = run(open_observed(reconstruction), open_cases(cases))
+    if as_json:
+        print(json.dumps(scores))
+        return
+    labels = {
+        "rmse": "RMSE",
+        "mae": "MAE",
+        "psd": f"PSD log error (floor {scores['psd_floor']:g})",
+        "crps": {
+            "fair": "CRPS (fair)",
+            "quantiles": "CRPS (from quantiles; exact with --keep-samples)",
+            "point": "CRPS (of a point estimate: the MAE)",
+        }[scores["crps_estimator"]],
+        "coverage90": "coverage of 90 % intervals",
+        "spread_error": "spread / error",
+    }
+    print(f"{scores['num_samples']} case(s), method {scores['method']}, means over cases")
+    for name, label in labels.items():
+        value = scores.get(name)
+        print(f"  {label:<52}{'none' if value is None else f'{value:.4f}'}")
+
+
+@app.command("list")
+def list_(what: Annotated[Listing, typer.Argument()], as_json: AsJson = False) -> None:
+    """List families, regimes, masks or methods."""
+    from latentpde.listing import rows
+
+    table = rows(what.value)
+    if as_json:
+        print(json.dumps(table))
+        return
+    width = max(len(row["name"]) for row in table)
+    for row in table:
+        print(f"{row['name']:<{width}}  {row['summary']}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; errors become one clean message and the exit code of their kind."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
+    try:
+        app([a for a in arguments if a != "--debug"], prog_name="latentpde")
+    except LatentPDEError as error:
+        _fail(str(error), error.exit_code, debug)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was overwritten", 130, debug)
+    except BrokenPipeError:
+        sys.exit(141)
+    except Exception as error:
+        _fail(f"{type(error).__name__}: {error}\nThis is a fault in latentpde; --debug shows where.", 1, debug)
+
+
+def _fail(message: str, code: int, debug: bool) -> None:
+    if debug:
+        raise
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _intervals(items: list[str]) -> dict[str, tuple[float, float]]:
+    intervals = {}
+    for item in items:
+        name, _, interval = item.partition("=")
+        try:
+            lower, upper = map(float, interval.split(":"))
+        except ValueError as error:
+            raise UsageError(f"--bounds takes name=lower:upper, such as kappa=0.01:0.2; got {item!r}") from error
+        intervals[name] = (lower, upper)
+    return intervals
+
+
+def _options(items: list[str]) -> dict[str, object]:
+    options = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise UsageError(f"--option takes name=value, such as num_steps=80; got {item!r}")
+        try:
+            options[name.replace("-", "_")] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name.replace("-", "_")] = value
+    return options

@@ -1,0 +1,104 @@
+r"""The spectral decoder: the exact solution of the PDE, at any times, on any grid.
+
+.. math:: \hat u(t) = G(k, t; \theta)\,\hat u_0 + H(k, t; \theta)\,\hat f(q)
+
+It is exact for the band-limited initial state and source it is given, and differentiable in all of
+:math:`z`, :math:`u_0` and :math:`t`. Work is proportional to the modes that carry something: the initial state's
+and the source's, not the output's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.errors import UsageError
+from latentpde.grid import Grid, Wavenumbers, wavenumbers
+from latentpde.latent import Latent
+
+
+@dataclass(frozen=True, eq=False)
+class Decoder:
+    """Latents to fields.
+
+    Args:
+        latent: the layout of ``z`` and the family behind it.
+        extent: ``(height, width)`` of the periodic rectangle.
+    """
+
+    latent: Latent
+    extent: tuple[float, float] = (1.0, 1.0)
+
+    def decode(
+        self,
+        z: Float[Tensor, "*batch latent"],
+        u0: Float[Tensor, "*batch0 y0 x0"],
+        times: Sequence[float] | Float[Tensor, " time"],
+        grid: Grid,
+    ) -> Float[Tensor, "*batch1 time y x"]:
+        """The field on ``grid`` at ``times``.
+
+        Args:
+            z: latents.
+            u0: the initial state on any grid of the same rectangle; its leading axes broadcast with those of ``z``.
+            times: PDE times, not negative; a family of order 0 has the same field at all of them.
+            grid: where to evaluate.
+        """
+        if grid.extent != self.extent:
+            raise UsageError(f"the decoder's rectangle is {self.extent}, the grid's {grid.extent}")
+        u0_hat = Grid((u0.shape[-2], u0.shape[-1]), self.extent).analyse(u0)
+        return grid.synthesise(self.spectrum(z, u0_hat, times))
+
+    def spectrum(
+        self,
+        z: Float[Tensor, "*batch latent"],
+        u0_hat: Complex[Tensor, "*batch0 row0 col0"],
+        times: Sequence[float] | Float[Tensor, " time"],
+    ) -> Complex[Tensor, "*batch1 time row col"]:
+        """Fourier coefficients at ``times``, in a block that holds both the initial state's modes and the source's."""
+        times = as_times(times, z)
+        theta, family = self.latent.theta(z), self.latent.family
+        state = family.state_response(self._wavenumbers(u0_hat), times, theta) * u0_hat[..., None, :, :]
+        if not self.latent.num_modes:
+            return state.expand(*state.shape[:-3], len(times), *state.shape[-2:])
+        forcing = self.latent.forcing_spectrum(self.latent.split(z)[1])[..., None, :, :]
+        driven = family.source_response(self._wavenumbers(forcing), times, theta) * forcing
+        total = add_blocks(state, driven)
+        return total.expand(*total.shape[:-3], len(times), *total.shape[-2:])
+
+    def source(self, z: Float[Tensor, "*batch latent"], grid: Grid) -> Float[Tensor, "*batch y x"]:
+        """The source term on ``grid``."""
+        _, q = self.latent.split(z)
+        if not self.latent.num_modes:
+            return torch.zeros((*z.shape[:-1], *grid.shape), dtype=z.dtype, device=z.device)
+        return grid.synthesise(self.latent.forcing_spectrum(q))
+
+    def _wavenumbers(self, block: Tensor) -> Wavenumbers:
+        return wavenumbers((block.shape[-2], block.shape[-1]), self.extent, block.real.dtype, block.device)
+
+
+def as_times(times: Sequence[float] | Tensor, like: Tensor) -> Float[Tensor, " time"]:
+    """Times as a tensor; negative ones are refused, because backwards these PDEs amplify noise without bound."""
+    tensor = torch.as_tensor(times, dtype=like.dtype, device=like.device)
+    if tensor.ndim != 1 or not len(tensor) or not bool(((tensor >= 0) & torch.isfinite(tensor)).all()):
+        raise UsageError(f"times must be a list of finite numbers >= 0, got {tensor.tolist()}")
+    return tensor
+
+
+def add_blocks(a: Tensor, b: Tensor) -> Tensor:
+    """Sum of two blocks of different sizes, mode by mode."""
+    rows, cols = max(a.shape[-2], b.shape[-2]), max(a.shape[-1], b.shape[-1])
+    return _grow(a, rows, cols) + _grow(b, rows, cols)
+
+
+def _grow(block: Tensor, rows: int, cols: int) -> Tensor:
+    half, num_rows, num_cols = block.shape[-2] // 2, block.shape[-2], block.shape[-1]
+    if (num_rows, num_cols) == (rows, cols):
+        return block
+    block = torch.nn.functional.pad(block, (0, cols - num_cols))
+    gap = block.new_zeros((*block.shape[:-2], rows - num_rows, cols))
+    return torch.cat([block[..., :half, :], gap, block[..., half:, :]], dim=-2)

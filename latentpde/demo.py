@@ -1,0 +1,24 @@
+"""The demonstration: a bundled case, reconstructed, scored and put on a page."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from latentpde.estimators import reconstruct
+from latentpde.evaluate import evaluate
+from latentpde.io import open_cases, write_netcdf
+
+
+def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: bool = False) -> dict:
+    """Write ``out.nc`` and ``report.html`` into ``folder`` and return the scores."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with as_file(files("latentpde") / "data" / "demo.nc") as path:
+        cases = open_cases(path)
+    write_netcdf(cases, folder / "cases.nc")
+    posterior = reconstruct(cases, method=method, seed=seed, show_progress=show_progress)
+    out = posterior.summary(keep_samples=posterior.has_spread)
+    write_netcdf(out.assign_attrs(history="latentpde demo"), folder / "out.nc")
+    posterior.report(folder / "report.html", truth=cases["truth/field"].isel(sample=0))
+    return evaluate(out, cases)

@@ -1,0 +1,19 @@
+"""Errors that people can act on: what was expected, what was found, how to mend it."""
+
+
+class LatentPDEError(Exception):
+    """Base of every error raised on purpose; ``exit_code`` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(LatentPDEError, ValueError):
+    """The call itself is wrong: an unknown name, an impossible option, a missing folder."""
+
+    exit_code = 2
+
+
+class DataError(LatentPDEError, ValueError):
+    """The call is fine, the data are not: NaN where a number must be, shapes that disagree."""
+
+    exit_code = 3

@@ -1,0 +1,217 @@
+r"""Periodic rectangles, and the one pair of transforms that everything spectral goes through.
+
+A band-limited field on the rectangle is its Fourier series in physical coordinates,
+
+.. math:: u(x) = \sum_n \hat u_n \, e^{i k_n \cdot x}, \qquad k_n = 2\pi n / \text{extent},
+
+so its coefficients do not depend on the grid that samples it. We keep them as a *block*: a complex
+array ``(..., 2 My, Mx)`` whose rows are the mode numbers ``0 .. My-1, -My .. -1`` and whose columns are
+``0 .. Mx-1``. Columns with negative mode numbers follow from ``u`` being real:
+
+.. math:: u(x) = \operatorname{Re} \sum_{\text{block}} w_n \hat u_n e^{i k_n \cdot x},
+          \qquad w_n = 1 \text{ in column } 0, \; 2 \text{ elsewhere.}
+
+`Grid.analyse` and `Grid.synthesise` go between samples and block. Resampling is one after the other:
+zero-padding or truncation, with the phase of the half cell, because samples sit at cell centres
+``x_i = (i + 1/2) / n * extent``. The Nyquist mode of an even grid has no defined odd derivative and is
+left out: a grid of ``n`` points carries the modes strictly below ``n / 2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.errors import UsageError
+
+
+class Wavenumbers(NamedTuple):
+    """Angular wavenumbers of a block, shaped to broadcast to ``(row, col)``."""
+
+    y: Float[Tensor, "row 1"]
+    x: Float[Tensor, "1 col"]
+
+    @property
+    def squared(self) -> Float[Tensor, "row col"]:
+        return self.y**2 + self.x**2
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A periodic rectangle sampled at cell centres.
+
+    Args:
+        shape: ``(ny, nx)``.
+        extent: ``(height, width)`` in physical units.
+        origin: physical coordinates of the lower corner.
+    """
+
+    shape: tuple[int, int]
+    extent: tuple[float, float] = (1.0, 1.0)
+    origin: tuple[float, float] = (0.0, 0.0)
+
+    def __post_init__(self):
+        if len(self.shape) != 2 or any(int(n) != n or n < 1 for n in self.shape):
+            raise UsageError(f"a grid needs a shape (ny, nx) of positive whole numbers, got {self.shape}")
+        if len(self.extent) != 2 or not all(0 < length < float("inf") for length in self.extent):
+            raise UsageError(f"a grid needs a positive, finite extent (height, width), got {self.extent}")
+
+    @property
+    def spacing(self) -> tuple[float, float]:
+        return self.extent[0] / self.shape[0], self.extent[1] / self.shape[1]
+
+    @property
+    def block_shape(self) -> tuple[int, int]:
+        """Shape of the block that holds every mode strictly below this grid's Nyquist."""
+        return 2 * _num_nonnegative(self.shape[0]), _num_nonnegative(self.shape[1])
+
+    def coordinates(self) -> tuple[Float[Tensor, " y"], Float[Tensor, " x"]]:
+        """Cell centres along y and x."""
+        y, x = (
+            start + (torch.arange(n, dtype=torch.float64) + 0.5) * (length / n)
+            for start, n, length in zip(self.origin, self.shape, self.extent, strict=True)
+        )
+        return y, x
+
+    def with_shape(self, shape: tuple[int, int]) -> Grid:
+        """The same rectangle at another resolution."""
+        return replace(self, shape=(int(shape[0]), int(shape[1])))
+
+    def refine(self, factor: int) -> Grid:
+        return self.with_shape((self.shape[0] * factor, self.shape[1] * factor))
+
+    def coarsen(self, factor: int) -> Grid:
+        """The grid of cells that each hold ``factor`` x ``factor`` cells of this one."""
+        if factor < 1 or any(n % factor for n in self.shape):
+            raise UsageError(f"a grid of shape {self.shape} cannot be pooled by {factor}: both sides must divide by it")
+        return self.with_shape((self.shape[0] // factor, self.shape[1] // factor))
+
+    def at_resolution(self, resolution: int | tuple[int, int] | None) -> Grid:
+        """The same rectangle with ``resolution`` cells along its shorter side, and cells of this grid's shape."""
+        if resolution is None:
+            return self
+        if isinstance(resolution, tuple):
+            return self.with_shape(resolution)
+        if resolution < 1:
+            raise UsageError(f"the resolution must be at least 1, got {resolution}")
+        scale = resolution / min(self.shape)
+        return self.with_shape((max(1, round(self.shape[0] * scale)), max(1, round(self.shape[1] * scale))))
+
+    def analyse(self, u: Float[Tensor, "*batch y x"]) -> Complex[Tensor, "*batch row col"]:
+        """Fourier coefficients, in physical coordinates, of the band-limited field through these samples."""
+        if tuple(u.shape[-2:]) != tuple(self.shape):
+            raise UsageError(f"expected a field of shape {self.shape} on its last two axes, got {tuple(u.shape)}")
+        rows, cols = self.block_shape
+        half = rows // 2
+        full = torch.fft.rfft2(u, norm="forward")[..., :cols]
+        nyquist = full.new_zeros((*full.shape[:-2], 1, cols))
+        parts = [full[..., :half, :], nyquist, full[..., full.shape[-2] - (half - 1) :, :]]
+        return torch.cat(parts, dim=-2) * self._half_cell_phase((rows, cols), full.dtype, u.device).conj()
+
+    def synthesise(self, u_hat: Complex[Tensor, "*batch row col"]) -> Float[Tensor, "*batch y x"]:
+        """Samples of the Fourier series, truncated to the modes that this grid carries."""
+        rows, cols = u_hat.shape[-2:]
+        half, most_y, most_x = rows // 2, _num_nonnegative(self.shape[0]), _num_nonnegative(self.shape[1])
+        num_above, num_below, num_cols = min(half, most_y), min(half, most_y - 1), min(cols, most_x)
+        u_hat = (u_hat * self._half_cell_phase((rows, cols), u_hat.dtype, u_hat.device))[..., :num_cols]
+        gap = u_hat.new_zeros((*u_hat.shape[:-2], self.shape[0] - num_above - num_below, num_cols))
+        full = torch.cat([u_hat[..., :num_above, :], gap, u_hat[..., rows - num_below :, :]], dim=-2)
+        return torch.fft.irfft2(full, s=self.shape, norm="forward")
+
+    def _half_cell_phase(self, block_shape: tuple[int, int], dtype: torch.dtype, device) -> Tensor:
+        return _half_cell_phase(self.shape, block_shape, dtype, str(device))
+
+
+def mode_numbers(block_shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Whole mode numbers of a block's rows and columns."""
+    half = block_shape[0] // 2
+    rows = torch.cat([torch.arange(half), torch.arange(-half, 0)])
+    return rows, torch.arange(block_shape[1])
+
+
+def wavenumbers(
+    block_shape: tuple[int, int], extent: tuple[float, float], dtype: torch.dtype = torch.float64, device=None
+) -> Wavenumbers:
+    rows, cols = mode_numbers(block_shape)
+    ky, kx = (
+        2 * torch.pi * n.to(dtype=dtype, device=device) / length for n, length in zip((rows, cols), extent, strict=True)
+    )
+    return Wavenumbers(ky[:, None], kx[None, :])
+
+
+def resample(u: Float[Tensor, "*batch y x"], source: Grid, target: Grid) -> Float[Tensor, "*batch y2 x2"]:
+    """The same band-limited function on another grid of the same rectangle."""
+    return target.synthesise(source.analyse(u))
+
+
+def evaluate(
+    u_hat: Complex[Tensor, "*batch row col"],
+    positions: Float[Tensor, "*#batch point 2"],
+    extent: tuple[float, float],
+    origin: tuple[float, float] = (0.0, 0.0),
+) -> Float[Tensor, "*batch point"]:
+    """The Fourier series at any points ``(y, x)``: the field itself there, not the nearest cell."""
+    k = wavenumbers((u_hat.shape[-2], u_hat.shape[-1]), extent, positions.dtype, positions.device)
+    waves_y = torch.exp(1j * (positions[..., 0, None] - origin[0]) * k.y[:, 0])
+    waves_x = 2 * torch.exp(1j * (positions[..., 1, None] - origin[1]) * k.x[0])
+    waves_x = torch.cat([waves_x[..., :1] / 2, waves_x[..., 1:]], dim=-1)
+    along_x = u_hat @ waves_x.mT
+    return (waves_y.mT * along_x).sum(-2).real
+
+
+def average_pool(u: Float[Tensor, "*batch y x"], factor: int) -> Float[Tensor, "*batch y2 x2"]:
+    """Means over ``factor`` x ``factor`` cells."""
+    ny, nx = u.shape[-2:]
+    Grid((ny, nx)).coarsen(factor)
+    return u.unflatten(-1, (nx // factor, factor)).unflatten(-3, (ny // factor, factor)).mean((-3, -1))
+
+
+def pooling_attenuation(
+    grid: Grid, factor: int | None, block_shape: tuple[int, int] | None = None
+) -> Float[Tensor, "row col"]:
+    r"""What averaging over one cell of ``grid`` multiplies each mode by.
+
+    Averaging ``factor`` samples per side multiplies mode ``n`` of an ``N``-cell side by
+    ``sin(phi) / (p sin(phi / p))`` with ``phi = pi n / N``; a true cell average (``factor=None``) by the
+    limit ``sin(phi) / phi``; a point sample (``factor=1``) by one.
+    """
+    rows, cols = mode_numbers(block_shape or grid.block_shape)
+    along_y, along_x = (
+        _dirichlet(torch.pi * n.to(torch.float64) / num, factor)
+        for n, num in zip((rows, cols), grid.shape, strict=True)
+    )
+    return along_y[:, None] * along_x[None, :]
+
+
+def unpool_spectrum(
+    u: Float[Tensor, "*batch y x"], grid: Grid, factor: int | None
+) -> Complex[Tensor, "*batch row col"]:
+    """Fourier coefficients of the field whose cell averages are ``u``, below the coarse Nyquist.
+
+    What lies beyond the coarse Nyquist is unknown; it is absent from the block, and what of it folded
+    into the averages stays in them.
+    """
+    return grid.analyse(u) / pooling_attenuation(grid, factor).to(u)
+
+
+def _dirichlet(phi: Tensor, factor: int | None) -> Tensor:
+    if factor is None:
+        return torch.sinc(phi / torch.pi)
+    return torch.sinc(phi / torch.pi) / torch.sinc(phi / torch.pi / factor)
+
+
+def _num_nonnegative(n: int) -> int:
+    """How many of the modes 0, 1, 2, ... an n-point grid carries strictly below its Nyquist."""
+    return (n - 1) // 2 + 1
+
+
+@lru_cache(maxsize=64)
+def _half_cell_phase(shape: tuple[int, int], block_shape: tuple[int, int], dtype: torch.dtype, device: str) -> Tensor:
+    rows, cols = mode_numbers(block_shape)
+    angle = torch.pi * (rows[:, None].to(torch.float64) / shape[0] + cols[None, :].to(torch.float64) / shape[1])
+    return torch.polar(torch.ones_like(angle), angle).to(dtype=dtype, device=device)

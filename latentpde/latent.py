@@ -1,0 +1,128 @@
+r"""The latent: raw coefficients and forcing, :math:`z = [r, q]`.
+
+Coefficients come from ``r`` by a sigmoid onto their bounds, :math:`\theta = a + (b - a)\,\sigma(r)`. The forcing
+comes from ``q``: :math:`4 M^2` reals, reshaped to ``(half, part, row, col)`` with halves rows ``0 .. M-1`` and
+``-M .. -1``, parts real and imaginary: a block in the sense of `latentpde.grid`. It is scaled so that
+:math:`q \sim N(0, \tau^2 I)` gives a field of pointwise standard deviation :math:`\tau` exactly: each of the
+:math:`2M(M-1)` modes off column 0 adds :math:`4 \tau^2`, and column 0, which the real part makes Hermitian, adds
+:math:`2M \tau^2`, together :math:`(8 M^2 - 6 M)\,\tau^2`; 1080 for :math:`M = 12`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.errors import UsageError
+from latentpde.pde import Family
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Coordinate-wise mean and standard deviation of a set of latents, for networks."""
+
+    mean: Float[Tensor, " latent"]
+    std: Float[Tensor, " latent"]
+
+    @classmethod
+    def of(cls, z: Float[Tensor, "sample latent"], floor: float = 1e-6) -> Statistics:
+        return cls(z.mean(0), z.std(0).clamp(min=floor))
+
+    def normalise(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch latent"]:
+        return (z - self.mean) / self.std
+
+    def denormalise(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch latent"]:
+        return self.mean + self.std * z
+
+
+@dataclass(frozen=True, eq=False)
+class Latent:
+    """Layout, bounds and prior of a family's latents.
+
+    Args:
+        family: the PDE family.
+        forcing_std: pointwise standard deviation ``tau`` of the source under the prior.
+        num_modes: ``M``, modes of the source per half axis; 0 for no source.
+        bounds: ``(coefficient, 2)``; the family's own where left out.
+    """
+
+    family: Family
+    forcing_std: float = 0.5
+    num_modes: int = 12
+    bounds: Float[Tensor, "coefficient 2"] = field(default=None)  # pyright: ignore[reportArgumentType, reportAssignmentType]
+
+    def __post_init__(self):
+        if self.bounds is None:
+            object.__setattr__(self, "bounds", self.family.bounds)
+        if tuple(self.bounds.shape) != (self.num_coefficients, 2) or not bool(
+            (self.bounds[:, 0] < self.bounds[:, 1]).all()
+        ):
+            raise UsageError(
+                f"{self.family.name} needs bounds (lower < upper) for each of {self.family.coefficient_names}, "
+                f"got {self.bounds.tolist()}"
+            )
+        if not 0 < self.forcing_std < math.inf:
+            raise UsageError(f"the forcing's standard deviation must be positive, got {self.forcing_std}")
+        if self.num_modes < 0:
+            raise UsageError(f"the number of forcing modes must not be negative, got {self.num_modes}")
+
+    @property
+    def num_coefficients(self) -> int:
+        return len(self.family.coefficients)
+
+    @property
+    def num_forcing(self) -> int:
+        return 4 * self.num_modes**2
+
+    @property
+    def size(self) -> int:
+        return self.num_coefficients + self.num_forcing
+
+    def split(self, z: Float[Tensor, "*batch latent"]) -> tuple[Tensor, Tensor]:
+        """Raw coefficients ``r`` and forcing ``q``."""
+        if z.shape[-1] != self.size:
+            raise UsageError(f"a latent of {self.family.name} has {self.size} entries, got {z.shape[-1]}")
+        return z[..., : self.num_coefficients], z[..., self.num_coefficients :]
+
+    def theta(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch coefficient"]:
+        """Physical coefficients."""
+        lower, upper = self.bounds.to(z).unbind(-1)
+        return lower + (upper - lower) * torch.sigmoid(self.split(z)[0])
+
+    def pack(
+        self, theta: Float[Tensor, "*batch coefficient"], q: Float[Tensor, "*batch forcing"]
+    ) -> Float[Tensor, "*batch latent"]:
+        """The latent of given coefficients, which must lie strictly inside the bounds, and forcing."""
+        lower, upper = self.bounds.to(theta).unbind(-1)
+        fraction = (theta - lower) / (upper - lower)
+        if not bool(((fraction > 0) & (fraction < 1)).all()):
+            raise UsageError(f"coefficients must lie strictly inside their bounds {self.bounds.tolist()}")
+        return torch.cat([torch.logit(fraction), q], dim=-1)
+
+    def forcing_spectrum(self, q: Float[Tensor, "*batch forcing"]) -> Complex[Tensor, "*batch row col"]:
+        """Fourier coefficients of the source, as a block of ``2M`` rows and ``M`` columns."""
+        m = self.num_modes
+        parts = q.unflatten(-1, (2, 2, m, m)) * forcing_scale(m)
+        return torch.complex(parts[..., 0, :, :], parts[..., 1, :, :]).flatten(-3, -2)
+
+    def sample(self, num: int, *, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
+        """Draws of the prior: coefficients uniform on their bounds, Gaussian forcing."""
+        uniform = torch.rand((num, self.num_coefficients), dtype=torch.float64, generator=generator)
+        q = torch.randn((num, self.num_forcing), dtype=torch.float64, generator=generator)
+        return torch.cat([torch.logit(uniform, eps=1e-12), self.forcing_std * q], dim=-1)
+
+    def log_prior(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch"]:
+        """Log density of `sample` (a uniform coefficient is a logistic raw one)."""
+        r, q = self.split(z)
+        logistic = torch.nn.functional.logsigmoid(r) + torch.nn.functional.logsigmoid(-r)
+        gaussian = -0.5 * (q / self.forcing_std) ** 2 - math.log(self.forcing_std * math.sqrt(2 * math.pi))
+        return logistic.sum(-1) + gaussian.sum(-1)
+
+
+def forcing_scale(num_modes: int) -> float:
+    """Amplitude per unit of ``q``; see the module's docstring."""
+    return 1 / math.sqrt(8 * num_modes**2 - 6 * num_modes) if num_modes else 1.0

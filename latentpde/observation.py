@@ -1,0 +1,301 @@
+r"""What was measured, how it relates to the field, and how far a candidate is from it.
+
+An `Observation` holds readings of one or many cases on the same grid and at the same times, and nothing
+of the truth. Three kinds of reading:
+
+``lowres-solve``
+    cell ``i`` reads the solution of the PDE on the coarse grid, started from the coarse initial state;
+``pooled``
+    cell ``i`` reads the average of the true field over the cell;
+``point``
+    sensor ``i`` reads the field at its position, wherever that is.
+
+`ObservationOperator` predicts the readings of a latent, and its `residual` is the masked mean square that
+every method minimises or is guided by:
+
+.. math:: J(z) = \frac{\sum_i m_i\, w_i\, (\hat y_i(z) - y_i)^2}{\sum_i m_i + \varepsilon}
+
+with weights :math:`w_i = \bar\sigma^2 / \sigma_i^2`, all one where the noise is the same everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Bool, Complex, Float
+from torch import Tensor
+
+from latentpde.decoder import Decoder
+from latentpde.errors import DataError
+from latentpde.grid import Grid, evaluate, pooling_attenuation, unpool_spectrum
+
+Observed = Literal["lowres-solve", "pooled", "point"]
+EPSILON = 1e-8
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Observation:
+    """Readings of one or many cases. Build one with `from_arrays` or `from_dataset`, which check it.
+
+    Args:
+        values: readings; zero where there is none. Cells have axes ``(sample, time, y, x)``, points
+            ``(sample, time, sensor)``.
+        mask: where there is a reading.
+        noise_std: standard deviation of each reading's noise.
+        times: PDE times of the snapshots.
+        initial: the coarse initial state, a cell average per cell of ``grid``; ``None`` if unknown.
+        grid: the coarse grid.
+        observed: the kind of reading.
+        positions: ``(y, x)`` of each sensor, for points.
+        pooling: how many samples per side a coarse cell averages; ``None`` for a true average, 1 for a sample.
+        family, bounds, forcing_std: what is known of the PDE beforehand, where the data's source says so.
+        regime: the simulator's name for that.
+        batched: whether results keep their sample axis.
+    """
+
+    values: Float[Tensor, "sample time *reading"]
+    mask: Bool[Tensor, "sample time *reading"]
+    noise_std: Float[Tensor, "sample time *reading"]
+    times: Float[Tensor, " time"]
+    initial: Float[Tensor, "sample y x"] | None
+    grid: Grid
+    observed: Observed = "lowres-solve"
+    positions: Float[Tensor, "sample sensor 2"] | None = None
+    pooling: int | None = None
+    family: str | None = None
+    bounds: Float[Tensor, "coefficient 2"] | None = None
+    forcing_std: float | None = None
+    regime: str | None = None
+    batched: bool = True
+
+    @classmethod
+    def from_arrays(
+        cls,
+        values,
+        initial=None,
+        *,
+        times=(1.0,),
+        noise_std: Any,
+        mask=None,
+        grid: Grid | None = None,
+        positions=None,
+        observed: Observed | None = None,
+        **known,
+    ) -> Observation:
+        """Check plain arrays and make an observation of them.
+
+        Args:
+            values: ``([sample,] [time,] y, x)`` for cells, ``([sample,] [time,] sensor)`` for points; the time
+                axis may be left out where there is one snapshot. NaN means no reading.
+            initial: ``([sample,] y, x)``.
+            times: one per snapshot.
+            noise_std: one number, or anything that broadcasts to ``values``.
+            mask: true where a reading counts; all finite readings by default.
+            grid: the coarse grid; by default the unit square with the shape of ``initial`` or of the cells.
+            positions: ``([sample,] sensor, 2)`` as ``(y, x)``; makes the readings points.
+            known: ``pooling``, ``family``, ``bounds``, ``forcing_std``, ``regime``.
+        """
+        times = torch.atleast_1d(_float64(times, "times"))
+        values = _float64(values, "readings")
+        core = 2 if positions is None else 1
+        observed = observed or ("lowres-solve" if positions is None else "point")
+        if observed not in get_args(Observed):
+            raise DataError(f"readings can be one of {', '.join(get_args(Observed))}; got {observed!r}")
+        if (observed == "point") != (positions is not None):
+            raise DataError("point readings need sensor positions, and cell readings have none")
+
+        batched = values.ndim == core + 2 or (values.ndim == core + 1 and len(times) == 1)
+        values = values if batched else values[None]
+        if values.ndim == core + 1:
+            values = values[:, None]
+        if values.ndim != core + 2 or values.shape[1] != len(times):
+            raise DataError(
+                f"expected readings with axes ([sample,] time, {'y, x' if core == 2 else 'sensor'}) and "
+                f"{len(times)} time(s), got shape {tuple(values.shape)}; are axes swapped?"
+            )
+        if mask is not None:
+            mask = torch.as_tensor(mask, dtype=torch.bool)
+            if mask.numel() != values.numel() and tuple(mask.shape) != tuple(values.shape[-core:]):
+                raise DataError(
+                    f"the mask has shape {tuple(mask.shape)}, the readings {tuple(values.shape)}: they must agree"
+                )
+            mask = mask.reshape(values.shape) if mask.numel() == values.numel() else mask.expand(values.shape)
+        return _checked(
+            cls,
+            values=values,
+            mask=mask,
+            noise_std=noise_std,
+            times=times,
+            initial=None if initial is None else _float64(initial, "initial state"),
+            grid=grid,
+            observed=observed,
+            positions=None if positions is None else _float64(positions, "sensor positions"),
+            batched=batched,
+            **known,
+        )
+
+    @classmethod
+    def from_dataset(cls, dataset, **overrides) -> Observation:
+        """From a Dataset or DataTree in the layout of ``cases.nc``; a group of truths is not looked at."""
+        from latentpde.io import observation_from_dataset
+
+        return observation_from_dataset(dataset, **overrides)
+
+    @property
+    def num_samples(self) -> int:
+        return self.values.shape[0]
+
+    @property
+    def num_readings(self) -> Tensor:
+        """How many readings each sample has."""
+        return self.mask.flatten(1).sum(1)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def __getitem__(self, index: slice) -> Observation:
+        """Some of the samples."""
+        per_sample = ("values", "mask", "noise_std", "initial", "positions")
+        chosen = {name: getattr(self, name)[index] for name in per_sample if getattr(self, name) is not None}
+        return replace(self, **chosen)
+
+
+class ObservationOperator:
+    """Readings that latents predict, and their distance from the observed ones.
+
+    Args:
+        observation: what was observed; it must have an initial state.
+        decoder: of the same rectangle.
+    """
+
+    def __init__(self, observation: Observation, decoder: Decoder):
+        if observation.initial is None:
+            raise DataError("this method needs the initial state; give one (a coarse one will do)")
+        self.observation, self.decoder = observation, decoder
+        grid = observation.grid
+        if observation.observed == "lowres-solve":
+            u0_hat = grid.analyse(observation.initial)
+        else:
+            u0_hat = unpool_spectrum(observation.initial, grid, observation.pooling)
+        self._u0_hat = u0_hat[:, None]
+        variance = observation.noise_std**2
+        counts = observation.mask.flatten(1).sum(1)
+        typical = counts / (observation.mask / variance).flatten(1).sum(1)
+        weights = observation.mask * typical.reshape(-1, *[1] * (variance.ndim - 1)) / variance
+        self._weights = (weights / (counts + EPSILON).reshape(-1, *[1] * (variance.ndim - 1)))[:, None]
+        self._values = observation.values[:, None]
+
+    def predict(self, z: Float[Tensor, "sample draw latent"]) -> Float[Tensor, "sample draw time *reading"]:
+        """Readings without noise, observed or not."""
+        observation = self.observation
+        spectrum = self.decoder.spectrum(z, self._u0_hat.to(_complex_like(z)), observation.times.to(z))
+        if observation.observed == "lowres-solve":
+            return observation.grid.synthesise(spectrum)
+        if observation.observed == "pooled":
+            return cell_averages(spectrum, observation.grid, observation.pooling)
+        positions = observation.positions
+        assert positions is not None
+        return evaluate(spectrum, positions[:, None, None].to(z), observation.grid.extent, observation.grid.origin)
+
+    def residual(self, z: Float[Tensor, "sample draw latent"]) -> Float[Tensor, "sample draw"]:
+        """The masked residual ``J``."""
+        return (self._weights.to(z) * (self.predict(z) - self._values.to(z)) ** 2).flatten(2).sum(-1)
+
+
+def cell_averages(
+    u_hat: Complex[Tensor, "*batch row col"], grid: Grid, pooling: int | None
+) -> Float[Tensor, "*batch y x"]:
+    """Averages of a band-limited field over the cells of ``grid``, what folds at its Nyquist included."""
+    block = (u_hat.shape[-2], u_hat.shape[-1])
+    u_hat = u_hat * pooling_attenuation(grid, pooling, block).to(u_hat.real)
+    factor = 1
+    while any(size < need for size, need in zip(grid.refine(factor).block_shape, block, strict=True)):
+        factor += 2  # odd, so that coarse centres are fine centres
+    return grid.refine(factor).synthesise(u_hat)[..., factor // 2 :: factor, factor // 2 :: factor]
+
+
+def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, **rest) -> Observation:
+    finite = torch.isfinite(values)
+    if bool(torch.isinf(values).any()):
+        raise DataError("some readings are infinite; mark missing readings with NaN")
+    if mask is None:
+        mask = finite
+    elif bool((mask & ~finite).any()):
+        raise DataError(f"{int((mask & ~finite).sum())} readings that the mask marks as observed are NaN")
+    num_samples = values.shape[0]
+    empty = (mask.flatten(1).sum(1) == 0).nonzero().flatten().tolist()
+    if empty:
+        raise DataError(f"no observation at all in sample(s) {_some(empty)}: every reading is missing or masked")
+
+    noise = _float64(noise_std, "noise standard deviation")
+    if noise.ndim == 1 and noise.shape[0] == num_samples and values.shape[-1] != num_samples:
+        noise = noise.reshape(-1, *[1] * (values.ndim - 1))
+    try:
+        noise = noise.expand(values.shape)
+    except RuntimeError as error:
+        raise DataError(
+            f"the noise's shape {tuple(noise.shape)} does not broadcast to the readings' {tuple(values.shape)}"
+        ) from error
+    if not bool((torch.isfinite(noise) & (noise > 0))[mask].all()):
+        raise DataError("the noise's standard deviation must be a positive, finite number at every reading")
+    noise = torch.where(mask, noise, 1.0)
+    if not bool((torch.isfinite(times) & (times >= 0)).all()):
+        raise DataError(f"times must be finite and not negative, got {times.tolist()}")
+
+    if initial is not None:
+        initial = initial if initial.ndim == 3 else initial[None]
+        if initial.ndim != 3 or initial.shape[0] != num_samples:
+            raise DataError(
+                f"expected {num_samples} initial state(s) with axes (sample, y, x), got shape {tuple(initial.shape)}"
+            )
+        bad = int((~torch.isfinite(initial)).sum())
+        if bad:
+            raise DataError(f"the initial state has {bad} NaN or infinite values; fill them before reconstructing")
+    cells = tuple(values.shape[-2:]) if positions is None else None
+    if grid is None:
+        shape = tuple(initial.shape[-2:]) if initial is not None else cells
+        if shape is None:
+            raise DataError("points without an initial state need a grid")
+        grid = Grid((shape[0], shape[1]))
+    for what, shape in (("cells", cells), ("initial state", None if initial is None else tuple(initial.shape[-2:]))):
+        if shape is not None and shape != tuple(grid.shape):
+            raise DataError(f"the {what} have shape {shape}, the coarse grid {grid.shape}: they must agree (y, x)")
+
+    if positions is not None:
+        positions = positions.expand(num_samples, *positions.shape[-2:]) if positions.ndim == 2 else positions
+        if tuple(positions.shape) != (num_samples, values.shape[-1], 2):
+            raise DataError(
+                f"expected positions of shape ({num_samples}, {values.shape[-1]}, 2), got {tuple(positions.shape)}"
+            )
+        low = torch.tensor(grid.origin, dtype=torch.float64)
+        high = low + torch.tensor(grid.extent, dtype=torch.float64)
+        outside = ~((positions >= low) & (positions <= high)).all(-1)
+        if bool(outside.any()):
+            raise DataError(
+                f"{int(outside.sum())} sensor(s) lie outside the domain {low.tolist()} to {high.tolist()} (y, x); "
+                "are units or axes swapped?"
+            )
+    unknown = set(rest) - {f.name for f in fields(cls)}
+    if unknown:
+        raise TypeError(f"unexpected arguments {sorted(unknown)}")
+    values = torch.where(mask, values, 0.0)
+    return cls(
+        values=values, mask=mask, noise_std=noise, times=times, initial=initial, grid=grid, positions=positions, **rest
+    )
+
+
+def _float64(array, what: str) -> Tensor:
+    try:
+        return torch.as_tensor(array, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"the {what} must be numbers, got {type(array).__name__}: {error}") from error
+
+
+def _complex_like(z: Tensor) -> torch.dtype:
+    return torch.complex128 if z.dtype == torch.float64 else torch.complex64
+
+
+def _some(items: list, most: int = 5) -> str:
+    return ", ".join(map(str, items[:most])) + (f" and {len(items) - most} more" if len(items) > most else "")

@@ -1,0 +1,28 @@
+"""PDE families. A new one is a short file like its neighbours and a line in `_BUILT_IN`; users register
+theirs with `register_family`, packages with an entry point of the group ``latentpde.families``."""
+
+from latentpde.pde.advection_diffusion import AdvectionDiffusion
+from latentpde.pde.base import Coefficient, Family, check_family
+from latentpde.pde.fractional_diffusion import FractionalDiffusion
+from latentpde.pde.helmholtz import Helmholtz
+from latentpde.pde.klein_gordon import KleinGordon
+from latentpde.pde.telegraph import Telegraph
+from latentpde.registry import Registry
+
+__all__ = ["Coefficient", "Family", "families", "get_family", "register_family"]
+
+_BUILT_IN = (AdvectionDiffusion, KleinGordon, Helmholtz, Telegraph, FractionalDiffusion)
+
+families: Registry[Family] = Registry("family", "families", "latentpde.families", check_family)
+for _family in _BUILT_IN:
+    families.register(_family.name, _family())
+
+
+def get_family(family: str | Family) -> Family:
+    """A family by its name; a `Family` passes through."""
+    return family if isinstance(family, Family) else families.get(family)
+
+
+def register_family(family: Family, *, replace: bool = False) -> Family:
+    """Make a family known by its name to every command and method."""
+    return families.register(family.name, family, replace=replace)

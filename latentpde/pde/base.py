@@ -1,0 +1,129 @@
+"""What a PDE family is: named coefficients, an order in time, and the symbol of its spatial operator."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from latentpde.errors import UsageError
+from latentpde.grid import Wavenumbers, wavenumbers
+from latentpde.pde.transfer import source_response, state_response
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One named coefficient of a PDE.
+
+    Args:
+        name: as the symbol's argument is called.
+        lower, upper: the interval that the latent's sigmoid maps to.
+        unit: in terms of length ``L``, time ``T`` and the field's unit ``U``.
+        meaning: a few words for reports.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    unit: str
+    meaning: str
+
+    def __post_init__(self):
+        if not -float("inf") < self.lower < self.upper < float("inf"):
+            raise UsageError(
+                f"coefficient {self.name!r} needs finite bounds lower < upper, got {self.lower}, {self.upper}"
+            )
+
+
+class Family(ABC):
+    r"""A linear, constant-coefficient PDE on a periodic rectangle.
+
+    A subclass states its equation, coefficients and `order`, and the symbol :math:`L(k)` of its spatial
+    operator; the exact multipliers `G` and `H` follow (`latentpde.pde.transfer`):
+
+    ===== ====================================== =================================
+    order equation                               what ``u0`` is
+    ===== ====================================== =================================
+    0     ``L u = u0 + f``                       a given part of the right-hand side
+    1     ``u_t + L u = f``                      the state at time 0
+    2     ``u_tt + damping u_t + L u = f``       the state at time 0, at rest
+    ===== ====================================== =================================
+    """
+
+    name: ClassVar[str]
+    equation: ClassVar[str]
+    order: ClassVar[int]
+    coefficients: ClassVar[tuple[Coefficient, ...]]
+    default_time: ClassVar[float] = 1.0
+
+    @abstractmethod
+    def symbol(self, k: Wavenumbers, *theta: Any, **named: Any) -> Tensor:
+        """The spatial operator on the left-hand side, as a function of the angular wavenumbers.
+
+        The coefficients come one by one in the order of `coefficients`, shaped to broadcast with ``k``.
+        Real families give ``symbol(-k) = conj(symbol(k))``.
+        """
+
+    def damping(self, k: Wavenumbers, *theta: Any, **named: Any) -> Tensor | None:
+        """The factor of ``u_t`` in a second-order equation; ``None`` where there is none."""
+        return None
+
+    def transfer(
+        self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]
+    ) -> tuple[Tensor, Tensor]:
+        """Multipliers ``(G, H)`` of ``u_hat(t) = G u0_hat + H f_hat``; they broadcast to ``(*batch, time, row, col)``."""
+        return self.state_response(k, times, theta), self.source_response(k, times, theta)
+
+    def state_response(
+        self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]
+    ) -> Tensor:
+        """``G`` alone; broadcasts to ``(*batch, time, row, col)``."""
+        return state_response(*self._terms(k, times, theta))
+
+    def source_response(
+        self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]
+    ) -> Tensor:
+        """``H`` alone; broadcasts to ``(*batch, time, row, col)``."""
+        return source_response(*self._terms(k, times, theta))
+
+    def _terms(self, k: Wavenumbers, times: Tensor, theta: Tensor) -> tuple[int, Tensor, Tensor | None, Tensor]:
+        values = [c[..., None, None, None] for c in theta.unbind(-1)]
+        return self.order, self.symbol(k, *values), self.damping(k, *values), times[:, None, None]
+
+    @property
+    def bounds(self) -> Float[Tensor, "coefficient 2"]:
+        return torch.tensor([[c.lower, c.upper] for c in self.coefficients], dtype=torch.float64)
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.coefficients)
+
+
+def check_family(family: Family) -> None:
+    """Raise `UsageError` where a family contradicts itself; run at registration."""
+    if not isinstance(family, Family):
+        raise UsageError(f"expected an instance of a Family subclass, got {family!r}")
+    if family.order not in (0, 1, 2):
+        raise UsageError(f"family {family.name!r}: order in time must be 0, 1 or 2, got {family.order}")
+    if len(set(family.coefficient_names)) != len(family.coefficients) or not family.coefficients:
+        raise UsageError(f"family {family.name!r} needs at least one coefficient, and distinct names")
+    k = wavenumbers((6, 3), (1.0, 1.0))
+    middle = [c[..., None, None] for c in family.bounds.mean(-1)]
+    flipped = Wavenumbers(-k.y, -k.x)
+    for part in (family.symbol, family.damping):
+        values, mirrored = part(k, *middle), part(flipped, *middle)
+        if values is None or mirrored is None:
+            continue
+        if not bool(torch.isfinite(values).all()):
+            raise UsageError(f"family {family.name!r}: {part.__name__} is not finite in the middle of the bounds")
+        if not torch.allclose(mirrored.expand(6, 3), values.conj().resolve_conj().expand(6, 3)):
+            raise UsageError(
+                f"family {family.name!r}: {part.__name__}(-k) must be the conjugate of {part.__name__}(k), "
+                "or a real field would not stay real"
+            )
+        if family.order == 2 and values.is_complex():
+            raise UsageError(f"family {family.name!r}: second-order families need a real {part.__name__}")

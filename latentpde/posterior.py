@@ -1,0 +1,195 @@
+"""What an estimator returns: draws, decoded lazily at any resolution and time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.decoder import Decoder, as_times
+from latentpde.grid import Grid
+from latentpde.observation import Observation
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+DEFAULT_RESOLUTION = 128
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_CHUNK_VALUES = 2**24  # field values decoded at once: 128 MB
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Posterior(ABC):
+    """Draws of the field given an observation.
+
+    Fields come back as `xarray.DataArray` with physical coordinates; the axes are ``(sample, y, x)``, with
+    ``time`` before ``y`` where several times are asked for, and without ``sample`` where the observation
+    had none. A method without a spread has one draw, and its `std` is NaN rather than a false zero.
+
+    Args:
+        observation: what was conditioned on.
+        method: name of the method.
+        settings: its options and seed, for the record.
+        diagnostics: what the method has to say about its own success; arrays are per sample.
+    """
+
+    observation: Observation
+    method: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    @abstractmethod
+    def num_draws(self) -> int: ...
+
+    @abstractmethod
+    def fields(
+        self, samples: slice, grid: Grid, times: Float[Tensor, " time"]
+    ) -> Float[Tensor, "sample draw time y x"]:
+        """Draws of the field for some of the samples."""
+
+    def means(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y x"]:
+        """The posterior mean; methods that know it better than their draws do override this."""
+        return self.fields(samples, grid, times).mean(1)
+
+    @property
+    def has_spread(self) -> bool:
+        return self.num_draws > 1
+
+    def grid(self, resolution: int | tuple[int, int] | None = None) -> Grid:
+        """The output grid: ``resolution`` cells along the shorter side, 128 or the coarse grid's own if finer."""
+        coarse = self.observation.grid
+        return coarse.at_resolution(resolution or max(DEFAULT_RESOLUTION, min(coarse.shape)))
+
+    def mean(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
+        return self._map("mean", self.means, resolution, times)
+
+    def std(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
+        return self._map("std", lambda *args: _spread(self.fields(*args)), resolution, times)
+
+    def draws(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
+        """All draws, with an axis ``draw`` after ``sample``."""
+        return self._map("samples", self.fields, resolution, times, ("draw",))
+
+    def quantiles(
+        self, levels: Sequence[float] = QUANTILES, resolution=None, times: Sequence[float] | None = None
+    ) -> xr.DataArray:
+        """Pointwise quantiles of the draws, with an axis ``quantile`` after ``sample``."""
+        array = self._map(
+            "quantiles", lambda *args: _quantiles(self.fields(*args), levels), resolution, times, ("quantile",)
+        )
+        return array.assign_coords(quantile=list(levels))
+
+    def summary(self, resolution=None, keep_samples: bool = False) -> xr.Dataset:
+        """Everything that ``out.nc`` holds."""
+        from latentpde.io import posterior_to_dataset
+
+        return posterior_to_dataset(self, resolution, keep_samples)
+
+    def to_netcdf(self, path: str | Path, resolution=None, keep_samples: bool = False, command: str = "") -> None:
+        from latentpde.io import write_netcdf
+
+        write_netcdf(
+            self.summary(resolution, keep_samples).assign_attrs(history=command or "latentpde.reconstruct"), path
+        )
+
+    def report(self, path: str | Path, truth=None, sample: int = 0, resolution=None) -> None:
+        """A self-contained page about one sample; with ``truth`` (a field on any grid) also the error."""
+        from latentpde.report import write_report
+
+        write_report(self, path, truth=truth, sample=sample, resolution=resolution)
+
+    def _map(
+        self,
+        name: str,
+        function: Callable[[slice, Grid, Tensor], Tensor],
+        resolution,
+        times: Sequence[float] | None,
+        extra_dims: tuple[str, ...] = (),
+    ) -> xr.DataArray:
+        import xarray as xr
+
+        grid = self.grid(resolution)
+        when = self.observation.times[-1:] if times is None else as_times(times, self.observation.times)
+        per_sample = self.num_draws * len(when) * grid.shape[0] * grid.shape[1]
+        step = max(1, _CHUNK_VALUES // per_sample)
+        with torch.no_grad():
+            chunks = [
+                function(slice(i, i + step), grid, when).numpy() for i in range(0, self.observation.num_samples, step)
+            ]
+        y, x = (c.numpy() for c in grid.coordinates())
+        dims = ("sample", *extra_dims, "time", "y", "x")
+        array = xr.DataArray(
+            np.concatenate(chunks), dims=dims, coords={"time": when.numpy(), "y": y, "x": x}, name=name
+        )
+        return self.finish(array if times is not None else array.isel(time=-1))
+
+    def finish(self, array: xr.DataArray) -> xr.DataArray:
+        """Drop the sample axis where the observation had none."""
+        return array if self.observation.batched else array.isel(sample=0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LatentPosterior(Posterior):
+    """Draws of the latent; every field it gives solves the PDE exactly.
+
+    Args:
+        decoder: latents to fields.
+        z: the draws.
+        initial_hat: Fourier coefficients of the initial state, the same for all draws or one per draw.
+    """
+
+    decoder: Decoder
+    z: Float[Tensor, "sample draw latent"]
+    initial_hat: Complex[Tensor, "sample #draw row col"]
+
+    @property
+    def num_draws(self) -> int:
+        return self.z.shape[1]
+
+    def fields(
+        self, samples: slice, grid: Grid, times: Float[Tensor, " time"]
+    ) -> Float[Tensor, "sample draw time y x"]:
+        return grid.synthesise(self.decoder.spectrum(self.z[samples], self.initial_hat[samples], times))
+
+    @cached_property
+    def coefficients(self) -> xr.DataArray:
+        """Draws of the PDE's coefficients, axes ``(sample, draw, coefficient)``."""
+        import xarray as xr
+
+        theta = self.decoder.latent.theta(self.z).numpy()
+        names = list(self.decoder.latent.family.coefficient_names)
+        array = xr.DataArray(
+            theta, dims=("sample", "draw", "coefficient"), coords={"coefficient": names}, name="coefficients"
+        )
+        return self.finish(array)
+
+    def source(self, resolution=None) -> xr.DataArray:
+        """The posterior mean of the source term."""
+        array = self._map("source_mean", lambda s, grid, _: self._sources(s, grid).mean(1), resolution, None)
+        return array.drop_vars("time")
+
+    def source_std(self, resolution=None) -> xr.DataArray:
+        array = self._map("source_std", lambda s, grid, _: _spread(self._sources(s, grid)), resolution, None)
+        return array.drop_vars("time")
+
+    def _sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample draw 1 y x"]:
+        return self.decoder.source(self.z[samples], grid)[:, :, None]
+
+
+def _spread(draws: Tensor) -> Tensor:
+    if draws.shape[1] == 1:
+        return torch.full_like(draws[:, 0], torch.nan)
+    return draws.std(1)
+
+
+def _quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
+    return torch.quantile(draws, torch.tensor(list(levels), dtype=draws.dtype), dim=1).movedim(0, 1)

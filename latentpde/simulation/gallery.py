@@ -1,0 +1,51 @@
+"""Pictures of what the simulator draws: initial states of every kind, masks of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from latentpde.grid import Grid
+from latentpde.simulation.initial_conditions import draw_initial_condition, initial_conditions
+from latentpde.simulation.masks import EVALUATION_MASKS, TRAINING_MASKS, draw_mask
+
+NUM_DRAWS = 3
+COLOUR_LIMIT = 2.5
+
+
+def initial_condition_gallery(seed: int = 0, resolution: int = 128) -> Figure:
+    """Three draws (rows) of each kind of initial state (columns), on one colour scale centred at zero."""
+    generator = np.random.default_rng(seed)
+    grid = Grid((resolution, resolution))
+    kinds = initial_conditions.names()
+    colours = ScalarMappable(Normalize(-COLOUR_LIMIT, COLOUR_LIMIT), "RdBu_r")
+    figure = Figure(figsize=(2.1 * len(kinds) + 0.7, 2.1 * NUM_DRAWS + 0.3), layout="constrained")
+    axes = figure.subplots(NUM_DRAWS, len(kinds), squeeze=False)
+    for column, kind in zip(axes.T, kinds, strict=True):
+        column[0].set_title(_title(kind))
+        for ax in column:
+            u = draw_initial_condition(kind, grid, generator=generator)
+            ax.imshow(u, origin="lower", cmap=colours.cmap, norm=colours.norm)
+            ax.set(xticks=[], yticks=[])
+    figure.colorbar(colours, ax=axes, label="initial state (standard deviations)", extend="both", shrink=0.6, aspect=30)
+    return figure
+
+
+def mask_gallery(seed: int = 0, shape: tuple[int, int] = (32, 32), sparsity: float = 0.05) -> Figure:
+    """The training masks above, the evaluation masks below; observed cells are dark."""
+    generator = np.random.default_rng(seed)
+    figure = Figure(figsize=(9.0, 5.0), layout="constrained")
+    axes = figure.subplots(2, len(TRAINING_MASKS))
+    for row, name, kinds in zip(axes, ("Training", "Evaluation"), (TRAINING_MASKS, EVALUATION_MASKS), strict=True):
+        row[0].set_ylabel(name, fontsize="large", fontweight="bold")
+        for ax, kind in zip(row, kinds, strict=True):
+            mask = draw_mask(kind, shape, sparsity, generator=generator)
+            ax.imshow(mask, origin="lower", cmap="Greys", vmin=0, vmax=1.15, interpolation="nearest")
+            ax.set(title=_title(kind), xticks=[], yticks=[])
+    return figure
+
+
+def _title(kind: str) -> str:
+    return kind.replace("_", " ").capitalize()

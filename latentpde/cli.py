@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import signal
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -24,26 +26,32 @@ app = typer.Typer(
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing message.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")]
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same result.")]
 
 
-class Listing(str, Enum):
+class Listing(StrEnum):
     families = "families"
     regimes = "regimes"
     masks = "masks"
     methods = "methods"
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"latentpde {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error (anywhere on the line).")
     ] = False,
 ) -> None:
-    if version:
-        print(f"latentpde {__version__}")
-        raise typer.Exit
+    pass
 
 
 @app.command()
@@ -135,20 +143,24 @@ def reconstruct(
     from latentpde.estimators.base import DEFAULT_METHOD
     from latentpde.io import check_writable, observation_from_dataset, open_observed
 
-    if noise_std is not None and not 0 < noise_std < float("inf"):
-        raise UsageError(f"--noise-std must be positive, got {noise_std}")
-    intervals, options = _intervals(bounds or []), _options(option or [])
-    for path in (output, report):
-        if path is not None:
-            check_writable(path)
-    data = open_observed(observed)
-    if pde is not None and "family" not in data.attrs:
-        data = data.assign_attrs(family=pde)
-    observation = observation_from_dataset(data, noise_std=noise_std, times=tuple(time) if time else None)
+    method = method or DEFAULT_METHOD
+    if noise_std is not None and not 0 < noise_std < math.inf:
+        raise UsageError(f"--noise-std must be positive and finite, got {noise_std}")
+    if not all(0 <= t < math.inf for t in time or []):
+        raise UsageError(f"--time must be finite and not negative, got {', '.join(map(str, time or []))}")
+    intervals, options = _intervals(bounds or []), _options(method, option or [])
+    paths = [path for path in (observed, output, report) if path is not None]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("the readings, --output and --report must be different files")
+    for path in paths[1:]:
+        check_writable(path)
+    observation = observation_from_dataset(
+        open_observed(observed), family=pde, noise_std=noise_std, times=tuple(time) if time else None
+    )
     posterior = run(
         observation,
         pde,
-        method=method or DEFAULT_METHOD,
+        method=method,
         num_samples=num_samples,
         seed=seed,
         bounds=intervals or None,
@@ -215,21 +227,30 @@ def list_(what: Annotated[Listing, typer.Argument()], as_json: AsJson = False) -
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors become one clean message and the exit code of their kind."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        # as tidy as Ctrl-C: batch systems and service managers send this
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        arguments = sys.argv[1:]
     debug = "--debug" in arguments
     try:
         app([a for a in arguments if a != "--debug"], prog_name="latentpde")
     except LatentPDEError as error:
         _fail(str(error), error.exit_code, debug)
+    except SystemExit as leaving:
+        if leaving.code == 130:  # what typer makes of Ctrl-C
+            _fail("interrupted; nothing was overwritten", 130, debug)
+        raise
     except KeyboardInterrupt:
         _fail("interrupted; nothing was overwritten", 130, debug)
-    except BrokenPipeError:
-        sys.exit(141)
+    except MemoryError:
+        _fail("not enough memory; ask for a lower --resolution, or for fewer cases or draws", 1, debug)
     except Exception as error:
+        if "can't allocate memory" in str(error):  # torch's way to say it
+            _fail("not enough memory; ask for a lower --resolution, or for fewer cases or draws", 1, debug)
         _fail(f"{type(error).__name__}: {error}\nThis is a fault in latentpde; --debug shows where.", 1, debug)
 
 
-def _fail(message: str, code: int, debug: bool) -> None:
+def _fail(message: str, code: int, debug: bool) -> NoReturn:
     if debug:
         raise
     print(f"error: {message}", file=sys.stderr)
@@ -244,18 +265,42 @@ def _intervals(items: list[str]) -> dict[str, tuple[float, float]]:
             lower, upper = map(float, interval.split(":"))
         except ValueError as error:
             raise UsageError(f"--bounds takes name=lower:upper, such as kappa=0.01:0.2; got {item!r}") from error
+        if not -math.inf < lower < upper < math.inf:
+            raise UsageError(f"--bounds needs finite numbers, the lower one first; got {item!r}")
         intervals[name] = (lower, upper)
     return intervals
 
 
-def _options(items: list[str]) -> dict[str, object]:
+def _options(method: str, items: list[str]) -> dict[str, object]:
+    """Options of a method, each read as the kind of thing that its default is."""
+    from dataclasses import asdict
+
+    from latentpde.estimators.base import make_estimator
+
+    defaults = asdict(make_estimator(method))
     options = {}
     for item in items:
-        name, equals, value = item.partition("=")
+        name, equals, text = item.partition("=")
+        name = name.strip().replace("-", "_")
         if not equals:
             raise UsageError(f"--option takes name=value, such as num_steps=80; got {item!r}")
-        try:
-            options[name.replace("-", "_")] = json.loads(value)
-        except json.JSONDecodeError:
-            options[name.replace("-", "_")] = value
+        if name not in defaults:
+            raise UsageError(f"method {method!r} has no option {name!r}; it has: {', '.join(defaults) or 'none'}")
+        options[name] = _value(name, text, defaults[name])
     return options
+
+
+def _value(name: str, text: str, default: object) -> object:
+    if isinstance(default, str):
+        return text
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        value = text
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    wanted = {bool: "true or false", int: "a whole number", float: "a finite number"}.get(type(default))
+    fits = type(value) is type(default) and not (isinstance(value, float) and not math.isfinite(value))
+    if wanted is not None and not fits:
+        raise UsageError(f"option {name} must be {wanted}, such as {json.dumps(default)}; got {text!r}")
+    return value

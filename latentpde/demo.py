@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from latentpde.errors import UsageError
 from latentpde.estimators import reconstruct
+from latentpde.estimators.base import make_estimator
 from latentpde.evaluate import evaluate
 from latentpde.io import open_cases, write_netcdf
 
@@ -13,7 +15,11 @@ from latentpde.io import open_cases, write_netcdf
 def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: bool = False) -> dict:
     """Write ``out.nc`` and ``report.html`` into ``folder`` and return the scores."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_estimator(method)  # an unknown one is refused before anything is written
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {folder}: {error.strerror}; choose another with --output") from error
     with as_file(files("latentpde") / "data" / "demo.nc") as path:
         cases = open_cases(path)
     write_netcdf(cases, folder / "cases.nc")

@@ -22,27 +22,29 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
     """
     if "truth" not in cases.children or "field" not in cases["truth"]:
         raise DataError("the cases hold no truth to compare with; expected a group 'truth' with a variable 'field'")
-    if "mean" not in reconstruction:
-        raise DataError("the reconstruction has no variable 'mean'; is it a file that `reconstruct` wrote?")
-    truth = _with_sample(cases["truth/field"])
-    if "time" in truth.dims:
-        truth = truth.isel(time=-1)
-    truth = truth.transpose("sample", "y", "x").values.astype(float)
+    has_spread = bool(reconstruction.attrs.get("has_spread", 0) == 1)
+    for name in ("mean", "quantiles") if has_spread and "samples" not in reconstruction else ("mean",):
+        if name not in reconstruction:
+            raise DataError(f"the reconstruction has no variable {name!r}; is it a file that `reconstruct` wrote?")
+    field = cases["truth/field"]
+    truth = _values(field.isel(time=-1) if "time" in field.dims else field)
     mean = _fields(reconstruction["mean"], truth.shape[-2:])
     if len(mean) != len(truth):
         raise DataError(f"the reconstruction has {len(mean)} sample(s), the cases {len(truth)}: not the same set?")
-    has_spread = bool(reconstruction.attrs.get("has_spread", 0))
     draws = _fields(reconstruction["samples"], truth.shape[-2:]) if has_spread and "samples" in reconstruction else None
     scores = score(mean, truth, draws)
-    estimator = "fair" if draws is not None else "point"
+    estimator = "fair" if draws is not None and draws.shape[1] > 1 else "point"
     if has_spread and draws is None:
-        levels = reconstruction["quantile"].values
+        levels = reconstruction["quantiles"]["quantile"].values
         quantiles = _fields(reconstruction["quantiles"], truth.shape[-2:])
         scores["crps"] = crps_from_quantiles(levels, quantiles, truth)
         estimator = "quantiles"
-        inside = (quantiles[:, 0] <= truth) & (truth <= quantiles[:, -1])
-        scores["coverage90"] = inside.mean((-2, -1))
-    per_sample = {name: [None if np.isnan(v) else float(v) for v in values] for name, values in scores.items()}
+        ends = [np.flatnonzero(np.isclose(levels, level)) for level in (0.05, 0.95)]
+        if all(map(len, ends)):
+            low, high = (quantiles[:, index[0]] for index in ends)
+            scores["coverage90"] = ((low <= truth) & (truth <= high)).mean((-2, -1))
+    # JSON knows neither NaN nor infinity, which the spread of an exact mean over its error is
+    per_sample = {name: [float(v) if np.isfinite(v) else None for v in values] for name, values in scores.items()}
     means = {name: None if None in values else float(np.mean(values)) for name, values in per_sample.items()}
     return {
         **means,
@@ -55,15 +57,21 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
     }
 
 
-def _with_sample(array: xr.DataArray) -> xr.DataArray:
-    return array if "sample" in array.dims else array.expand_dims("sample")
+def _values(array: xr.DataArray) -> np.ndarray:
+    """Float64 values with axes (sample, [draw or quantile,] y, x)."""
+    axes = ("sample", *(d for d in ("draw", "quantile") if d in array.dims), "y", "x")
+    if {*array.dims, "sample"} != set(axes) or array.dtype.kind not in "biuf":
+        raise DataError(
+            f"expected numbers with the axes {', '.join(axes)} in {array.name!r}, "
+            f"found {array.dtype} with {', '.join(map(str, array.dims)) or 'none'}"
+        )
+    sizes = {axis: array.sizes.get(axis, 1) for axis in axes}
+    return array.variable.set_dims(sizes).values.astype(float)
 
 
 def _fields(array: xr.DataArray, shape: tuple[int, ...]) -> np.ndarray:
-    """Values with axes (sample, [draw or quantile,] y, x), resampled to the truth's grid where they differ."""
-    array = _with_sample(array)
-    between = [d for d in ("draw", "quantile") if d in array.dims]
-    values = array.transpose("sample", *between, "y", "x").values.astype(float)
+    """Values, resampled to the truth's grid where they differ."""
+    values = _values(array)
     if values.shape[-2:] == shape:
         return values
     import torch

@@ -6,7 +6,8 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from io import BytesIO, RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import latentpde
 from latentpde.errors import DataError, LatentPDEError, UsageError
 from latentpde.grid import Grid
 from latentpde.observation import Observation
+from latentpde.pde import families, get_family
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,35 +32,47 @@ _X_NAMES = ("x_obs", "x", "lon", "longitude")
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that replaces it when the block ends well, and vanishes when it does not."""
-    path = Path(path)
     check_writable(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    path = Path(path).resolve()  # a link stays a link: what it points to is replaced
+    with _disk_errors(path):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".part", dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        with _disk_errors(path):
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def check_writable(path: str | Path) -> None:
     """Raise `UsageError` where ``path`` cannot be written, before any work is done for it."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise UsageError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
-    if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder")
-    if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"cannot write {path}: no permission to write in {path.parent}")
+    target = Path(path).resolve()
+    try:
+        exists, is_folder, is_file = target.exists(), target.is_dir(), target.is_file()
+    except OSError as error:  # a name too long, a folder that may not be entered
+        raise UsageError(f"cannot write {path}: {error.strerror}; choose another name") from error
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot write {path}: the folder {target.parent} does not exist; create it first")
+    if is_folder:
+        raise UsageError(f"cannot write {path}: it is a folder; name a file in it")
+    if exists and not is_file:
+        # renaming over a device or pipe would destroy it
+        raise UsageError(f"cannot write {path}: it is a device or a pipe, and only files can be written")
+    if not os.access(target.parent, os.W_OK):
+        raise UsageError(f"cannot write {path}: no permission to write in {target.parent}")
+    if exists and not os.access(target, os.W_OK):
+        raise UsageError(f"cannot write {path}: the file is write-protected; choose another name")
 
 
 def open_cases(path: str | Path) -> xr.DataTree:
     """A whole file in memory, the truths included where it has any."""
     import xarray as xr
 
-    return _open(path, xr.open_datatree)
+    opened = _open(path, xr.open_datatree)
+    return opened if isinstance(opened, xr.DataTree) else xr.DataTree(opened)
 
 
 def open_observed(path: str | Path) -> xr.Dataset:
@@ -69,8 +83,10 @@ def open_observed(path: str | Path) -> xr.Dataset:
 
 
 def write_netcdf(dataset: xr.Dataset | xr.DataTree, path: str | Path) -> None:
+    content = BytesIO()  # see _HDF5File
+    dataset.to_netcdf(content, engine="h5netcdf")
     with atomic_path(path) as temporary, _disk_errors(path):
-        dataset.to_netcdf(temporary, engine="h5netcdf")
+        temporary.write_bytes(content.getbuffer())
 
 
 def append_samples(
@@ -82,7 +98,12 @@ def append_samples(
     """Write trees that follow each other along ``sample`` to one file, holding one of them at a time."""
     import h5netcdf
 
-    with atomic_path(path) as temporary, _disk_errors(path), h5netcdf.File(temporary, "w") as file:
+    with (
+        atomic_path(path) as temporary,
+        _disk_errors(path),
+        closing(_HDF5File(temporary)) as disk,
+        h5netcdf.File(disk, "w") as file,
+    ):
         start = 0
         for part in parts:
             stop = start + part.sizes["sample"]
@@ -94,6 +115,7 @@ def append_samples(
                 for name, variable in dataset.variables.items():
                     if "sample" in variable.dims:
                         group.variables[str(name)][start:stop] = variable.values
+            disk.check()
             advance(stop - start)
             start = stop
 
@@ -101,60 +123,56 @@ def append_samples(
 def observation_from_dataset(
     data: xr.Dataset | xr.DataTree,
     *,
+    family: str | None = None,
     noise_std: float | None = None,
     times: tuple[float, ...] | None = None,
     extent: tuple[float, float] | None = None,
 ) -> Observation:
-    """Readings in the layout of ``cases.nc``; the arguments stand in for attributes that a file lacks."""
+    """Readings in the layout of ``cases.nc``; the arguments win over what the data say.
+
+    Axes are found by name, in any order. Where ``family`` is not the one that the data name, what they know of the
+    PDE's coefficients and source is of another PDE and does not count.
+    """
     import xarray as xr
 
-    dataset = data.to_dataset() if isinstance(data, xr.DataTree) else data
+    dataset = _ascending(data.to_dataset() if isinstance(data, xr.DataTree) else data)
     if "observed" not in dataset:
         raise DataError(f"expected a variable 'observed' with the readings; found: {_names(dataset)}")
     observed, attributes = dataset["observed"], dataset.attrs
-    points = "sensor" in observed.dims
+    if 0 in observed.shape:
+        raise DataError(f"'observed' is empty; its axes have the lengths {dict(observed.sizes)}")
+    points, batched = "sensor" in observed.dims, "sample" in observed.dims
     initial, grid = _initial_and_grid(dataset, observed, points, extent)
-    noise = _first(noise_std, dataset.get("noise_std"), attributes.get("noise_std"))
+    known = _known(attributes, family)
+    when = _times(dataset, observed, known["family"], times)
+    noise = _first(noise_std, dataset.get("noise_std"), _attribute(attributes, "noise_std", "positive", _is_positive))
     if noise is None:
         raise DataError("the data do not say how noisy they are; add an attribute noise_std, or pass --noise-std")
-    when = _times(dataset, observed, times)
-    batched = "sample" in observed.dims
-    axes = ("sample",) * batched + ("time",) * ("time" in observed.dims) + (("sensor",) if points else _axes(observed))
-    extra = [str(d) for d in observed.dims if d not in axes]
-    if extra:
-        raise DataError(f"'observed' has axes {', '.join(extra)} that mean nothing here; expected {', '.join(axes)}")
-    values = observed.transpose(*axes).values
-    if batched and "time" not in observed.dims:
-        values = values[:, None]
-    positions = None
+
+    # the full layout, so that masks and noise that lack an axis are repeated along it
+    reading_axes = ("sensor",) if points else _axes(observed)
+    sizes = {axis: observed.sizes.get(axis, 1) for axis in ("sample", "time", *reading_axes)}
+
+    def laid_out(array: xr.DataArray) -> np.ndarray:
+        values = _numbers(array, sizes)
+        return values if batched else values[0] if len(when) > 1 else values[0, 0]
+
+    positions = mask = None
     if points:
         missing = [name for name in ("sensor_y", "sensor_x") if name not in dataset]
         if missing:
             raise DataError(f"readings at sensors need {' and '.join(missing)}; found: {_names(dataset)}")
-        located = [
-            dataset[name].transpose(*("sample",) * ("sample" in dataset[name].dims), "sensor")
-            for name in ("sensor_y", "sensor_x")
-        ]
-        positions = np.stack([p.values for p in located], axis=-1)
-    if isinstance(noise, xr.DataArray):
-        noise = noise.broadcast_like(observed).transpose(*axes).values.reshape(values.shape)
-    bounds = attributes.get("coefficient_bounds")
-    known: dict[str, Any] = {
-        "family": _text(attributes.get("family")),
-        "regime": _text(attributes.get("regime")),
-        "forcing_std": None if "forcing_std" not in attributes else float(attributes["forcing_std"]),
-        "pooling": None if "pooling" not in attributes else int(attributes["pooling"]),
-    }
-    if bounds is not None:
-        import torch
-
-        known["bounds"] = torch.as_tensor(np.asarray(bounds, dtype=float).reshape(-1, 2))
+        where = {axis: sizes[axis] for axis in (("sample",) * batched + ("sensor",))}
+        positions = np.stack([_numbers(dataset[name], where) for name in ("sensor_y", "sensor_x")], axis=-1)
+    if "mask" in dataset:
+        numbers = laid_out(dataset["mask"])
+        mask = (numbers != 0) & ~np.isnan(numbers)
     return Observation.from_arrays(
-        values,
+        laid_out(observed),
         initial,
         times=when,
-        noise_std=noise,
-        mask=dataset["mask"].transpose(*axes).values if "mask" in dataset else None,
+        noise_std=laid_out(noise) if isinstance(noise, xr.DataArray) else noise,
+        mask=mask,
         grid=grid,
         positions=positions,
         observed=_text(attributes.get("observed_kind")) or ("point" if points else "lowres-solve"),  # pyright: ignore[reportArgumentType]
@@ -184,7 +202,13 @@ def posterior_to_dataset(posterior: Posterior, resolution=None, keep_samples: bo
     if keep_samples:
         arrays["samples"] = posterior.draws(resolution).assign_attrs(long_name="posterior draws of the field")
     fields = {"mean", "std", "quantiles", "source_mean", "source_std", "samples"}
-    dataset = xr.Dataset({k: v.astype(np.float32) if k in fields else v for k, v in arrays.items()})
+    with np.errstate(over="ignore"):
+        dataset = xr.Dataset({k: v.astype(np.float32) if k in fields else v for k, v in arrays.items()})
+    if not np.isfinite(dataset["mean"]).all():
+        raise LatentPDEError(
+            f"{posterior.method} found no finite field; do bounds or times let the PDE grow without limit, "
+            "or is a step of the method too long?"
+        )
     for axis in ("y", "x"):
         dataset[axis].attrs = {"axis": axis.upper(), "long_name": f"{axis} at the cell's centre"}
     dataset["time"].attrs = {"long_name": "PDE time"}
@@ -211,26 +235,87 @@ def posterior_to_dataset(posterior: Posterior, resolution=None, keep_samples: bo
 
 
 def _open(path: str | Path, opener) -> Any:
+    """What the file holds, in memory; a file of the old format has no groups and always opens as a dataset."""
+    import xarray as xr
+
     path = Path(path)
     if not path.exists():
         raise UsageError(f"there is no file {path}")
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder, not a NetCDF file")
+    if not path.is_file():
+        raise UsageError(f"{path} is a {'folder' if path.is_dir() else 'device or a pipe'}, not a NetCDF file")
     try:
         with path.open("rb") as file:
             magic = file.read(8)
-        if magic.startswith(b"\x89HDF"):
-            engine = "h5netcdf"
-        elif magic.startswith(b"CDF"):
-            engine = "scipy"
-        else:
-            raise DataError(f"{path} is not a NetCDF file")
-        with opener(path, engine=engine) as opened:
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    if magic.startswith(b"\x89HDF"):
+        engine = "h5netcdf"
+    elif magic.startswith(b"CDF"):
+        engine, opener = "scipy", xr.open_dataset
+    else:
+        found = f"it begins with {magic.decode('ascii', 'replace')!r}" if magic else "it is empty"
+        raise DataError(f"{path} is not a NetCDF file: {found}; was it converted or downloaded completely?")
+    try:
+        with opener(path, engine=engine, decode_timedelta=False) as opened:
             return opened.load()
-    except LatentPDEError:
-        raise
     except Exception as error:  # readers raise many kinds; whatever it was, the file cannot be read
         raise DataError(f"cannot read {path}: {error}; it may be truncated or damaged") from error
+
+
+class _HDF5File(RawIOBase):
+    """A new file for HDF5 to write, which brings the process down where a write fails, as on a full disk.
+
+    It is told that all is well; the first error is kept, and raised by `check` and `close`.
+    """
+
+    def __init__(self, path: Path):
+        self._file = path.open("w+b", buffering=0)
+        self._error: OSError | None = None
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def write(self, data) -> int:
+        view = memoryview(data).cast("B")
+        done = 0
+        while done < len(view) and self._error is None:
+            with self._kept():
+                done += self._file.write(view[done:])
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        with self._kept():
+            return self._file.truncate(size)
+        return size or 0
+
+    def close(self) -> None:
+        if not self.closed:
+            with self._kept():
+                self._file.close()
+            super().close()
+            self.check()
+
+    def readinto(self, buffer) -> int | None:
+        return self._file.readinto(buffer)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readable(self) -> bool:
+        return True
+
+    writable = seekable = readable
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._error = self._error or error
 
 
 @contextmanager
@@ -238,7 +323,8 @@ def _disk_errors(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error}; what was there before is unchanged") from error
+        reason = error.strerror or error
+        raise DataError(f"cannot write {path}: {reason}; what was there before is unchanged") from error
 
 
 def _create(group, dataset: xr.Dataset, num_samples: int) -> None:
@@ -263,32 +349,130 @@ def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Gri
     like = array if array is not None else observed
     if points and array is None:
         raise DataError("readings at sensors need an 'initial' state on a grid, which also fixes the domain")
-    y, x = _axes(like)
-    given = extent if extent is not None else dataset.attrs.get("extent")
-    shape = (like.sizes[y], like.sizes[x])
-    spans = [_span(dataset, name, size) for name, size in zip((y, x), shape, strict=True)]
-    if given is not None:
-        given = np.asarray(given, dtype=float).ravel()
-        if given.shape != (2,):
-            raise DataError(f"the extent must be two numbers (height, width), got {given.tolist()}")
-        spans = [(start, float(length)) for (start, _), length in zip(spans, given, strict=True)]
-    grid = Grid(shape, (spans[0][1], spans[1][1]), (spans[0][0], spans[1][0]))
+    axes = _axes(like)
+    sizes = {name: like.sizes[name] for name in axes}
+    if 0 in sizes.values():
+        raise DataError(f"{like.name!r} is empty; its axes have the lengths {dict(like.sizes)}")
+    spans = [_span(dataset, name) for name in axes]
+    if not points:
+        for name, other, span in zip(axes, _axes(observed), spans, strict=True):
+            if other != name and span and _span(dataset, other) and not np.allclose(span, _span(dataset, other)):
+                raise DataError(f"'observed' along {other!r} and 'initial' along {name!r} must lie on the same cells")
+    grid = Grid(tuple(sizes.values()), *_rectangle(spans, extent, dataset.attrs))
     if array is None:
         return None, grid
-    return array.transpose(*("sample",) * ("sample" in array.dims), y, x).values, grid
+    return _numbers(array, {**{d: observed.sizes[d] for d in ("sample",) if d in observed.dims}, **sizes}), grid
 
 
-def _span(dataset, name: str, size: int) -> tuple[float, float]:
+def _rectangle(spans, extent, attributes) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Extent and origin, from the coordinates or, where there are none, the attribute; the unit square otherwise."""
+    stated = _attribute(attributes, "extent", "two positive numbers (height, width)", _is_positive, size=2)
+    lengths = []
+    for i, span in enumerate(spans):
+        if extent is None and stated is not None and span and not np.isclose(span[1], stated[i], rtol=1e-3):
+            raise DataError(
+                f"the coordinates span {span[1]:g} along {'yx'[i]}, the attribute extent says {stated[i]:g}; "
+                "delete or correct the attribute"
+            )
+        lengths.append(float(_first(extent and extent[i], None if stated is None else stated[i], span and span[1], 1)))
+    return (lengths[0], lengths[1]), tuple(span[0] if span else 0.0 for span in spans)  # pyright: ignore[reportReturnType]
+
+
+def _span(dataset, name: str) -> tuple[float, float] | None:
     """Start and length of an axis, from its coordinate where there is one: cell centres, evenly spaced."""
-    if name not in dataset.coords or size < 2:
-        return 0.0, 1.0
-    centres = np.asarray(dataset[name].values, dtype=float)
+    if name not in dataset.coords or dataset.sizes[name] < 2:
+        return None
+    centres = _numbers(dataset[name], {name: dataset.sizes[name]})
     steps = np.diff(centres)
-    if not np.isfinite(centres).all() or steps[0] <= 0 or not np.allclose(steps, steps[0], rtol=1e-4):
-        raise DataError(f"the coordinate {name!r} must be evenly spaced and ascending; sort or regrid the data")
-    step = (centres[-1] - centres[0]) / (size - 1)
-    start, length = float(centres[0] - step / 2), float(step * size)
+    if not np.isfinite(centres).all() or steps[0] <= 0 or not np.allclose(steps, steps[0], rtol=1e-4, atol=0):
+        raise DataError(
+            f"the coordinate {name!r} must be evenly spaced, found steps from {steps.min():g} to {steps.max():g}; "
+            "regrid the data"
+        )
+    step = (centres[-1] - centres[0]) / (len(centres) - 1)
+    start, length = float(centres[0] - step / 2), float(step * len(centres))
     return (0.0 if abs(start) < 1e-9 * length else start), length
+
+
+def _ascending(dataset: xr.Dataset) -> xr.Dataset:
+    """The same with axes that run downwards, as latitudes often do, turned round."""
+    named = [name for name in (*_Y_NAMES, *_X_NAMES) if name in dataset.coords and dataset.sizes.get(name, 0) > 1]
+    downwards = [name for name in named if dataset[name].dtype.kind in "iuf" and dataset[name][0] > dataset[name][-1]]
+    return dataset.isel({name: slice(None, None, -1) for name in downwards})
+
+
+def _numbers(array: xr.DataArray, sizes: dict[str, int]) -> np.ndarray:
+    """Float64 values with exactly these axes, in this order; repeated along axes that the array lacks."""
+    extra = [str(name) for name in array.dims if name not in sizes]
+    if extra:
+        raise DataError(
+            f"{array.name!r} has an axis {', '.join(extra)} that means nothing here; "
+            f"expected {', '.join(sizes)}: select one entry of it, or rename it"
+        )
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{array.name!r} must hold real numbers, found {array.dtype}")
+    return np.array(array.variable.set_dims(sizes).values, dtype=float)
+
+
+def _known(attributes, family: str | None) -> dict[str, Any]:
+    """What the attributes say about the PDE and the readings."""
+    named = _text(attributes.get("family"))
+    if family is None and named is not None and named not in families:
+        raise DataError(
+            f"the data name an unknown PDE family {named!r}; correct their attribute family, or pass --pde with one "
+            f"of: {', '.join(families.names())}"
+        )
+    chosen = None if family is None and named is None else get_family(family or named or "")
+    known: dict[str, Any] = {
+        "family": None if chosen is None else chosen.name,
+        "regime": _text(attributes.get("regime")),
+        "pooling": _attribute(attributes, "pooling", "one whole number, at least 1", _is_count, size=1),
+    }
+    if known["pooling"] is not None:
+        known["pooling"] = int(known["pooling"][0])
+    if chosen is None or named is None or named not in families or get_family(named) is not chosen:
+        return known
+    std = _attribute(attributes, "forcing_std", "one number, not negative", _is_not_negative, size=1)
+    bounds = _attribute(
+        attributes,
+        "coefficient_bounds",
+        f"lower and upper bounds of {', '.join(chosen.coefficient_names)}, one after the other",
+        lambda numbers: bool(np.isfinite(numbers).all() and (numbers[::2] < numbers[1::2]).all()),
+        size=2 * len(chosen.coefficients),
+    )
+    if std is not None:
+        known["forcing_std"] = float(std[0])
+    if bounds is not None:
+        import torch
+
+        known["bounds"] = torch.from_numpy(bounds.reshape(-1, 2))
+    return known
+
+
+def _attribute(attributes, name: str, wanted: str, valid: Callable[[np.ndarray], bool], size: int | None = None) -> Any:
+    """Numbers of an attribute, or ``None`` where there is none."""
+    value = attributes.get(name)
+    if value is None:
+        return None
+    try:
+        numbers = np.array(value, dtype=float).ravel()
+    except (TypeError, ValueError):
+        numbers = np.array([])
+    if not numbers.size or size not in (None, numbers.size) or not valid(numbers):
+        raise DataError(f"the attribute {name} must be {wanted}; found {np.asarray(value).tolist()!r}")
+    return numbers
+
+
+def _is_positive(numbers: np.ndarray) -> bool:
+    return bool((np.isfinite(numbers) & (numbers > 0)).all())
+
+
+def _is_not_negative(numbers: np.ndarray) -> bool:
+    return bool((np.isfinite(numbers) & (numbers >= 0)).all())
+
+
+def _is_count(numbers: np.ndarray) -> bool:
+    return bool(((numbers >= 1) & (numbers < 2**31) & (numbers % 1 == 0)).all())
 
 
 def _axes(array) -> tuple[str, str]:
@@ -297,28 +481,32 @@ def _axes(array) -> tuple[str, str]:
         match = [name for name in names if name in array.dims]
         if not match:
             raise DataError(
-                f"expected an axis named one of {', '.join(names)}; {array.name!r} has {', '.join(map(str, array.dims))}"
+                f"expected an axis named one of {', '.join(names)}; "
+                f"{array.name!r} has {', '.join(map(str, array.dims)) or 'none'}: rename it"
             )
         found.append(match[0])
     return found[0], found[1]
 
 
-def _times(dataset, observed, given) -> Any:
-    if given is None and "time" in observed.dims and "time" in dataset.coords:
-        given = dataset["time"].values
+def _times(dataset, observed, family: str | None, given) -> np.ndarray:
+    coordinate = dataset["time"] if "time" in dataset.coords else None
+    if given is None and coordinate is not None and coordinate.dims == ("time",) and "time" in observed.dims:
+        if coordinate.dtype.kind in "mM":
+            raise DataError("times must be numbers in the PDE's unit of time since the initial state, not dates")
+        given = _numbers(coordinate, {"time": coordinate.size})
+    if given is None and coordinate is not None and coordinate.ndim == 0 and coordinate.dtype.kind in "iuf":
+        given = coordinate.values  # what isel(time=...) leaves
     if given is None:
-        given = dataset.attrs.get("time")
-    if given is None:
-        family = _text(dataset.attrs.get("family"))
-        if family is None:
-            raise DataError("the data do not say when they were taken; add an attribute time, or pass --time")
-        from latentpde.pde import get_family
-
-        given = get_family(family).default_time
-    times = np.atleast_1d(np.asarray(given))
-    if times.dtype.kind in "mM":
-        raise DataError("times must be numbers in the PDE's unit of time since the initial state, not dates")
-    return times.astype(float)
+        given = _attribute(dataset.attrs, "time", "one number per snapshot, not negative", _is_not_negative)
+    if given is None and family is None:
+        raise DataError("the data do not say when they were taken; add an attribute time, or pass --time")
+    times = np.atleast_1d(np.array(get_family(family or "").default_time if given is None else given, dtype=float))
+    num_snapshots = observed.sizes.get("time", 1)
+    if times.shape != (num_snapshots,):
+        raise DataError(
+            f"expected one time for each of the {num_snapshots} snapshot(s) in 'observed', found {times.tolist()}"
+        )
+    return times
 
 
 def _first(*candidates):

@@ -144,12 +144,13 @@ class LatentPosterior(Posterior):
     Args:
         decoder: latents to fields.
         z: the draws.
-        initial_hat: Fourier coefficients of the initial state, the same for all draws or one per draw.
+        initial_hat: Fourier coefficients of the initial state for some of the samples, the same for all draws or one
+            per draw; a function, because draws of fine states are large and cheap to make again.
     """
 
     decoder: Decoder
     z: Float[Tensor, "sample draw latent"]
-    initial_hat: Complex[Tensor, "sample #draw row col"]
+    initial_hat: Callable[[slice], Complex[Tensor, "sample draw row col"]]
 
     @property
     def num_draws(self) -> int:
@@ -158,7 +159,7 @@ class LatentPosterior(Posterior):
     def fields(
         self, samples: slice, grid: Grid, times: Float[Tensor, " time"]
     ) -> Float[Tensor, "sample draw time y x"]:
-        return grid.synthesise(self.decoder.spectrum(self.z[samples], self.initial_hat[samples], times))
+        return grid.synthesise(self.decoder.spectrum(self.z[samples], self.initial_hat(samples), times))
 
     @cached_property
     def coefficients(self) -> xr.DataArray:
@@ -174,12 +175,16 @@ class LatentPosterior(Posterior):
 
     def source(self, resolution=None) -> xr.DataArray:
         """The posterior mean of the source term."""
-        array = self._map("source_mean", lambda s, grid, _: self._sources(s, grid).mean(1), resolution, None)
+        array = self._map("source_mean", lambda s, grid, _: self.source_means(s, grid)[:, None], resolution, None)
         return array.drop_vars("time")
 
     def source_std(self, resolution=None) -> xr.DataArray:
         array = self._map("source_std", lambda s, grid, _: _spread(self._sources(s, grid)), resolution, None)
         return array.drop_vars("time")
+
+    def source_means(self, samples: slice, grid: Grid) -> Float[Tensor, "sample y x"]:
+        """The posterior mean of the source; overridden like `means`."""
+        return self._sources(samples, grid)[:, :, 0].mean(1)
 
     def _sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample draw 1 y x"]:
         return self.decoder.source(self.z[samples], grid)[:, :, None]

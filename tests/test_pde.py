@@ -68,13 +68,13 @@ def _integrate(p0, p1, p2, t, forced):
     return solution.y[0, -1]
 
 
-@pytest.mark.parametrize("name", [n for n in families.names()])
+@pytest.mark.parametrize("name", families.names())
 def test_transfer_agrees_with_an_integrator(name):
     family = families.get(name)
     equation = _mode_equation(name)
     rng = np.random.default_rng(3)
     lower, upper = family.bounds.numpy().T
-    modes = [(0, 0), (1, 0), (0, -1), (3, 2), (-12, 11), (15, 15)] + [tuple(rng.integers(-10, 11, 2)) for _ in range(10)]
+    modes = [(0, 0), (1, 0), (0, -1), (3, 2), (-12, 11), (15, 15), *rng.integers(-10, 11, (10, 2))]
     for row, col in modes:
         for theta in (lower, upper, lower + (upper - lower) * rng.random(len(lower))):
             ky, kx = 2 * np.pi * float(row), 2 * np.pi * float(col)
@@ -121,7 +121,9 @@ def test_damped_response_against_high_precision(damping, stiffness):
         h = (primitive(r1) - primitive(r2)) / (r1 - r2)
         expected = complex(g).real, complex(h).real
     actual = second_order(
-        torch.tensor(stiffness, dtype=torch.float64), torch.tensor(damping, dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
+        torch.tensor(stiffness, dtype=torch.float64),
+        torch.tensor(damping, dtype=torch.float64),
+        torch.tensor(1.0, dtype=torch.float64),
     )
     assert actual[0].item() == pytest.approx(expected[0], rel=1e-11, abs=1e-13)
     assert actual[1].item() == pytest.approx(expected[1], rel=1e-10, abs=1e-18)
@@ -140,7 +142,10 @@ def test_undamped_equals_damping_zero():
         (phi1, [0.0, 1e-8, 0.4999999, 0.5000001, -3.0, 1j, 1e-9j, 0.1 + 0.2j, 2j * np.pi]),
         (sinc_sqrt, [0.0, 1e-9, -1e-9, 0.0999999, 0.1000001, -0.1000001, 7.0, -7.0]),
         (lambda x: second_order(x, None, torch.tensor(1.0, dtype=torch.float64))[0], [0.0, 1e-7, 0.999, 1.001, 30.0]),
-        (lambda x: second_order(x, 0.8 + x, torch.tensor(1.0, dtype=torch.float64))[1], [0.0, 1e-6, 0.16, 0.2, 0.3, 9.0]),
+        (
+            lambda x: second_order(x, 0.8 + x, torch.tensor(1.0, dtype=torch.float64))[1],
+            [0.0, 1e-6, 0.16, 0.2, 0.3, 9.0],
+        ),
     ],
 )
 def test_gradients_at_the_limits(function, points):

@@ -2,9 +2,10 @@
 the group ``latentpde.methods``."""
 
 from latentpde.estimators.base import Estimator, make_estimator, methods, reconstruct
+from latentpde.estimators.exact import Exact
 from latentpde.estimators.map import Map
 
 __all__ = ["Estimator", "make_estimator", "methods", "reconstruct"]
 
-for _method in (Map,):
+for _method in (Exact, Map):
     methods.register(_method.name, _method)

@@ -69,6 +69,7 @@ class Map(Estimator):
         best = residual.argmin(1)
         rows = torch.arange(len(z))
         assert observation.initial is not None
+        initial_hat = unpool_spectrum(observation.initial, observation.grid, observation.pooling)[:, None]
         return LatentPosterior(
             observation=observation,
             method=self.name,
@@ -79,7 +80,7 @@ class Map(Estimator):
             },
             decoder=decoder,
             z=z[rows, best][:, None],
-            initial_hat=unpool_spectrum(observation.initial, observation.grid, observation.pooling)[:, None],
+            initial_hat=lambda samples: initial_hat[samples],
         )
 
     def minimise(

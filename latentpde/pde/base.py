@@ -75,7 +75,7 @@ class Family(ABC):
     def transfer(
         self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]
     ) -> tuple[Tensor, Tensor]:
-        """Multipliers ``(G, H)`` of ``u_hat(t) = G u0_hat + H f_hat``; they broadcast to ``(*batch, time, row, col)``."""
+        """``(G, H)`` of ``u_hat(t) = G u0_hat + H f_hat``; they broadcast to ``(*batch, time, row, col)``."""
         return self.state_response(k, times, theta), self.source_response(k, times, theta)
 
     def state_response(

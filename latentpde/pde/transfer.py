@@ -27,7 +27,7 @@ def state_response(order: int, symbol: Tensor, damping: Tensor | None, t: Tensor
     if order == 0:
         return _inverse(symbol)
     if order == 1:
-        return torch.exp(-symbol * t)
+        return _exp(-symbol * t)
     x = symbol * t**2
     return _cos_sqrt(x) if damping is None else _damped_state(x, damping * t / 2)[0]
 
@@ -105,9 +105,29 @@ def _small_roots(x: Tensor, a: Tensor, num_terms: int = 20) -> Tensor:
 
 def phi1(z: Tensor) -> Tensor:
     r""":math:`(e^z - 1) / z`, one at zero; real or complex."""
-    small = z.abs() < _NEAR
+    small = _square(z) < _NEAR**2
+    series = _series(torch.where(small, -z, 0), _PHI1)
     safe = torch.where(small, torch.ones_like(z), z)
-    return torch.where(small, _series(torch.where(small, -z, 0), _PHI1), torch.expm1(safe) / safe)
+    if not z.is_complex():
+        return torch.where(small, series, torch.expm1(safe) / safe)
+    # Real arithmetic throughout: torch's complex exponentials and divisions take several times as long.
+    x, y = safe.real, safe.imag
+    growth, sine, cosine = torch.expm1(x), torch.sin(y / 2), torch.cos(y / 2)
+    real = growth - 2 * (growth + 1) * sine**2
+    imag = 2 * (growth + 1) * sine * cosine
+    size = _square(safe)
+    return torch.where(small, series, torch.complex((real * x + imag * y) / size, (imag * x - real * y) / size))
+
+
+def _exp(z: Tensor) -> Tensor:
+    if not z.is_complex():
+        return torch.exp(z)
+    size = torch.exp(z.real)
+    return torch.complex(size * torch.cos(z.imag), size * torch.sin(z.imag))
+
+
+def _square(z: Tensor) -> Tensor:
+    return z.real**2 + z.imag**2 if z.is_complex() else z**2
 
 
 def sinc_sqrt(x: Tensor) -> Tensor:

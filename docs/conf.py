@@ -1,0 +1,42 @@
+"""Sphinx settings. The build and the pages need no network."""
+
+import sys
+from pathlib import Path
+
+import latentpde
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "LatentPDE"
+author = "The LatentPDE developers"
+copyright = author
+version = release = latentpde.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml"]
+exclude_patterns = ["_build"]
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+highlight_language = "none"
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # shapes stand in the source; a signature full of them is hard to read
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "LatentPDE"
+html_static_path = ["_static"]
+html_css_files = ["latentpde.css"]
+html_sidebars = {"**": []}
+html_show_sourcelink = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 8,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": [],
+    "footer_end": [],
+}

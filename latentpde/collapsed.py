@@ -1,0 +1,320 @@
+r"""The readings of one case as a Gaussian, given the coefficients.
+
+Every family is affine in the source (and in the initial state): with :math:`c` the whitened Fourier coefficients of
+what is unknown, and :math:`R_m(\theta)` the response of mode :math:`m` (``H`` for the source, ``G`` for the state),
+
+.. math:: y_i = a_i(\theta) + \operatorname{Re} \sum_m E_{im} R_m(\theta, t_i)\, c_m + \varepsilon_i,
+          \qquad E_{im} = \sigma_m w_m e^{i k_m \cdot x_i}
+
+so :math:`c` integrates out: :math:`y \sim N(a(\theta), S(\theta))`. Two forms of the same density:
+
+*covariance*, for few readings
+    :math:`S` between two readings depends on their distance alone, so a product of :math:`|R|^2` with a table of cosines
+    over the *distinct* distances gives it, a gather puts it in place, and Cholesky does the rest;
+*information*, for many readings
+    :math:`\Lambda = I + \sum_i \sigma_i^{-2} b_i b_i^T` is of the size of the latent; the sums over readings do not
+    depend on :math:`\theta` and are taken once, so the cost of an evaluation does not grow with the readings.
+
+All in float64, batched over :math:`\theta`, and differentiable in it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.decoder import Decoder
+from latentpde.errors import DataError
+from latentpde.grid import Wavenumbers, mode_numbers, pooling_attenuation
+from latentpde.latent import forcing_scale
+from latentpde.observation import Observation
+
+# Above this many readings the information form is the cheaper one.
+COVARIANCE_LIMIT = 400
+_BATCH_VALUES = 2**23  # entries of the largest array of a batch: 64 MB
+
+
+class CollapsedModel:
+    """Log likelihood of the coefficients, and the conditional of the latent, for one case.
+
+    Args:
+        observation: a single case.
+        decoder: family, prior of the source, rectangle.
+        initial_hat: Fourier coefficients of the initial state's mean, in the sense in which the readings see it.
+        initial_std: prior standard deviation of those coefficients, where the initial state is not known exactly.
+        extra_variance: variance that readings have beyond their noise.
+        form: ``"covariance"``, ``"information"``, or the cheaper one.
+    """
+
+    def __init__(
+        self,
+        observation: Observation,
+        decoder: Decoder,
+        initial_hat: Complex[Tensor, "row col"],
+        initial_std: Float[Tensor, "row col"] | None = None,
+        extra_variance: float = 0.0,
+        form: str | None = None,
+    ):
+        if len(observation) != 1:
+            raise DataError(f"the collapsed model is of one case at a time, got {len(observation)}")
+        self.decoder, self.times = decoder, observation.times
+        mask = observation.mask[0]
+        order = mask.nonzero()
+        ends = np.cumsum(np.bincount(order[:, 0].numpy(), minlength=len(self.times))).tolist()
+        self._snapshots = [slice(start, stop) for start, stop in zip([0, *ends[:-1]], ends, strict=True)]
+        self.values = observation.values[0][mask]
+        self.variance = observation.noise_std[0][mask] ** 2 + extra_variance
+        positions, keys = _positions(observation, order)
+        self._form = form or ("covariance" if len(self.values) <= COVARIANCE_LIMIT else "information")
+
+        state = _Modes.of((initial_hat.shape[-2], initial_hat.shape[-1]), observation)
+        mean = state.weight * state.attenuation * initial_hat.flatten()[state.keep]
+        heard = mean != 0
+        self._state_k, mean = state.select(heard).k, mean[heard]
+        self._state = mean[:, None] * torch.exp(1j * _phase(self._state_k, positions))
+
+        unknown, scales = [], []
+        self._state_std: tuple[Tensor, Tensor, int] | None = None
+        m = decoder.latent.num_modes
+        if m:
+            source = _Modes.of((2 * m, m), observation)
+            unknown.append(("source", source))
+            scales.append(source.weight * source.attenuation * forcing_scale(m) * decoder.latent.forcing_std)
+        if initial_std is not None:
+            keep = initial_std.flatten()[state.keep] > 0
+            part = state.select(keep)
+            # A column of weight one holds each mode twice, as n and -n; elsewhere both parts share the variance.
+            split = torch.where(part.weight == 1, 1.0, math.sqrt(0.5))
+            amplitude = split * initial_std.flatten()[part.keep]
+            unknown.append(("state", part))
+            scales.append(part.weight * part.attenuation * amplitude)
+            self._state_std = amplitude, part.keep, initial_std.numel()
+        self._unknown = unknown
+        self._scale = torch.cat(scales) if scales else torch.zeros(0, dtype=torch.float64)
+        k = torch.cat([part.k for _, part in unknown]) if unknown else torch.zeros((0, 2), dtype=torch.float64)
+        if self._form == "covariance":
+            self._tabulate(k, positions, keys)
+        self._waves = self._scale * torch.exp(1j * _phase(k, positions)).T
+        if self._form == "information":
+            self._accumulate()
+
+    @property
+    def num_unknown(self) -> int:
+        """Complex unknowns: modes of the source, and of the initial state where it is uncertain."""
+        return len(self._scale)
+
+    def log_likelihood(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, " batch"]:
+        """``log p(y | theta)`` with everything else integrated out."""
+        size = len(self.values) ** 2 if self._form == "covariance" else 4 * self.num_unknown**2
+        step = max(1, _BATCH_VALUES // max(size, 1))
+        return torch.cat([self._log_likelihood(part) for part in theta.split(step)])
+
+    def conditional(
+        self, theta: Float[Tensor, "batch coefficient"], *, generator: torch.Generator | None = None
+    ) -> Complex[Tensor, "batch unknown"]:
+        """Whitened unknowns given the data, one set per ``theta``: their mean, or with a generator a draw."""
+        step = max(1, _BATCH_VALUES // max(len(self.values), 2 * self.num_unknown, 1) ** 2)
+        return torch.cat([self._conditional(part, generator) for part in theta.split(step)])
+
+    def source(self, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch forcing"]:
+        """The forcing latent ``q`` in whitened unknowns."""
+        m = self.decoder.latent.num_modes
+        keep = next(part.keep for name, part in self._unknown if name == "source") if m else None
+        if keep is None:
+            return torch.zeros((len(unknown), 0), dtype=torch.float64)
+        block = torch.zeros((len(unknown), 2 * m * m), dtype=unknown.dtype)
+        block[:, keep] = unknown[:, : len(keep)]
+        parts = torch.stack([block.real, block.imag], dim=1).unflatten(-1, (2, m, m))
+        return self.decoder.latent.forcing_std * parts.movedim(2, 1).flatten(1)
+
+    def state(self, unknown: Complex[Tensor, "batch unknown"]) -> Complex[Tensor, "batch mode"] | None:
+        """Deviations of the initial state's coefficients in whitened unknowns, as a flat block; ``None`` if it is known."""
+        if self._state_std is None:
+            return None
+        scale, keep, num_modes = self._state_std
+        block = torch.zeros((len(unknown), num_modes), dtype=unknown.dtype)
+        block[:, keep] = scale * unknown[:, unknown.shape[1] - len(keep) :]
+        return block
+
+    def _log_likelihood(self, theta: Tensor) -> Tensor:
+        residual = self.values - self._mean(theta)
+        if not self.num_unknown:
+            return -0.5 * (residual**2 / self.variance + torch.log(2 * torch.pi * self.variance)).sum(-1)
+        if self._form == "covariance":
+            factor = torch.linalg.cholesky(self._covariance(theta))
+            white = torch.linalg.solve_triangular(factor, residual[..., None], upper=False)[..., 0]
+            log_det = 2 * torch.log(factor.diagonal(dim1=-2, dim2=-1)).sum(-1)
+            return -0.5 * ((white**2).sum(-1) + log_det + len(self.values) * math.log(2 * math.pi))
+        precision, rhs = self._information(theta, residual)
+        factor = torch.linalg.cholesky(precision)
+        white = torch.linalg.solve_triangular(factor, rhs[..., None], upper=False)[..., 0]
+        log_det = 2 * torch.log(factor.diagonal(dim1=-2, dim2=-1)).sum(-1)
+        fit = (residual**2 / self.variance + torch.log(2 * torch.pi * self.variance)).sum(-1)
+        return -0.5 * (fit - (white**2).sum(-1) + log_det)
+
+    def _conditional(self, theta: Tensor, generator: torch.Generator | None) -> Tensor:
+        residual = self.values - self._mean(theta)
+        shape = (len(theta), self.num_unknown)
+        prior = torch.zeros(shape, dtype=torch.complex128)
+        if not self.num_unknown:
+            return prior
+        if generator is not None:
+            prior = torch.complex(*torch.randn((2, *shape), dtype=torch.float64, generator=generator))
+        if self._form == "covariance":
+            if generator is not None:
+                noise = torch.randn(residual.shape, dtype=torch.float64, generator=generator)
+                residual = residual - self._predict(theta, prior) - torch.sqrt(self.variance) * noise
+            factor = torch.linalg.cholesky(self._covariance(theta))
+            dual = torch.cholesky_solve(residual[..., None], factor)[..., 0]
+            return prior + self._adjoint(theta, dual)
+        precision, rhs = self._information(theta, residual)
+        factor = torch.linalg.cholesky(precision)
+        mean = torch.cholesky_solve(rhs[..., None], factor)[..., 0]
+        if generator is not None:
+            white = torch.cat([prior.real, prior.imag], dim=-1)
+            mean = mean + torch.linalg.solve_triangular(factor.mT, white[..., None], upper=True)[..., 0]
+        return torch.complex(*mean.chunk(2, dim=-1))
+
+    def _mean(self, theta: Tensor) -> Float[Tensor, "batch reading"]:
+        """The readings' mean: the propagated initial state."""
+        g = self.decoder.latent.family.state_response(_as_wavenumbers(self._state_k), self.times, theta)
+        g = g.expand(len(theta), len(self.times), 1, len(self._state_k))[:, :, 0]
+        parts = []
+        for t, here in enumerate(self._snapshots):
+            part = g[:, t].real @ self._state.real[:, here]
+            parts.append(part - g[:, t].imag @ self._state.imag[:, here] if g.is_complex() else part)
+        return torch.cat(parts, dim=-1)
+
+    def _responses(self, theta: Tensor) -> Tensor:
+        """Responses of the unknown modes, ``(batch, time, unknown)``."""
+        family, parts = self.decoder.latent.family, []
+        for name, modes in self._unknown:
+            respond = family.source_response if name == "source" else family.state_response
+            response = respond(_as_wavenumbers(modes.k), self.times, theta)
+            parts.append(response.expand(len(theta), len(self.times), 1, len(modes.k))[:, :, 0])
+        if len(parts) > 1 and any(p.is_complex() for p in parts):
+            parts = [p.to(torch.complex128) for p in parts]
+        return torch.cat(parts, dim=-1)
+
+    def _covariance(self, theta: Tensor) -> Float[Tensor, "batch reading reading2"]:
+        response = self._responses(theta)
+        index = self._gather
+        blocks: list[list[Tensor]] = []
+        for a, rows in enumerate(self._snapshots):
+            blocks.append([blocks[b][a].mT for b in range(a)])
+            for b, cols in list(enumerate(self._snapshots))[a:]:
+                if a == b:
+                    table = _abs2(response[:, a]) @ self._cosines
+                else:
+                    cross = response[:, a] * response[:, b].conj()
+                    table = cross.real @ self._cosines
+                    table = table - cross.imag @ self._sines if cross.is_complex() else table
+                where = index[rows, cols]
+                blocks[a].append(table.index_select(1, where.flatten()).unflatten(1, where.shape))
+        whole = blocks[0][0] if len(blocks) == 1 else torch.cat([torch.cat(row, dim=-1) for row in blocks], dim=-2)
+        return whole + torch.diag(self.variance)
+
+    def _tabulate(self, k: Tensor, positions: Tensor, keys: Tensor) -> None:
+        """Cosines (and sines) of every distinct distance, and where each pair of readings finds its own."""
+        if len(self.times) == 1:
+            keys = torch.minimum(keys, keys.T)  # the cosine is even
+        _, first, inverse = np.unique(keys.numpy().ravel(), return_index=True, return_inverse=True)
+        self._gather = torch.from_numpy(inverse.reshape(keys.shape))
+        row, col = np.unravel_index(first, keys.shape)
+        phase = _phase(k, positions[row] - positions[col])
+        squared = (self._scale**2)[:, None]
+        self._cosines = squared * torch.cos(phase)
+        self._sines = squared * torch.sin(phase) if len(self.times) > 1 else torch.zeros(0, dtype=torch.float64)
+
+    def _accumulate(self) -> None:
+        """The sums over readings that the information form needs, per snapshot."""
+        self._sums = []
+        for here in self._snapshots:
+            waves = self._waves[here]
+            weighted = waves / self.variance[here, None]
+            self._sums.append((waves.conj().T @ weighted, waves.T @ weighted))
+
+    def _information(self, theta: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        response = self._responses(theta).to(torch.complex128)
+        num = self.num_unknown
+        precision = torch.eye(2 * num, dtype=torch.float64).expand(len(theta), -1, -1).clone()
+        rhs = torch.zeros((len(theta), num), dtype=torch.complex128)
+        for t, (hermitian, symmetric) in enumerate(self._sums):
+            r = response[:, t]
+            a = r.conj()[:, :, None] * hermitian * r[:, None, :]
+            b = r[:, :, None] * symmetric * r[:, None, :]
+            cross = -0.5 * (a + b).imag
+            upper = torch.cat([0.5 * (a + b).real, cross], dim=-1)
+            lower = torch.cat([cross.mT, 0.5 * (a - b).real], dim=-1)
+            precision = precision + torch.cat([upper, lower], dim=-2)
+            here = self._snapshots[t]
+            weighted = (residual[:, here] / self.variance[here]).to(torch.complex128)
+            rhs = rhs + r * (weighted @ self._waves[here])
+        return precision, torch.cat([rhs.real, -rhs.imag], dim=-1)
+
+    def _predict(self, theta: Tensor, unknown: Tensor) -> Tensor:
+        amplitude = (self._responses(theta) * unknown[:, None]).to(torch.complex128)
+        parts = [(amplitude[:, t] @ self._waves[here].T).real for t, here in enumerate(self._snapshots)]
+        return torch.cat(parts, dim=-1)
+
+    def _adjoint(self, theta: Tensor, dual: Tensor) -> Tensor:
+        response = self._responses(theta)
+        total = torch.zeros((len(theta), self.num_unknown), dtype=torch.complex128)
+        for t, here in enumerate(self._snapshots):
+            total = total + response[:, t] * (dual[:, here].to(torch.complex128) @ self._waves[here])
+        return total.conj().resolve_conj()
+
+
+class _Modes:
+    """Some modes of a block, as flat lists."""
+
+    def __init__(self, k: Tensor, weight: Tensor, attenuation: Tensor, keep: Tensor):
+        self.k, self.weight, self.attenuation, self.keep = k, weight, attenuation, keep
+
+    @classmethod
+    def of(cls, block_shape: tuple[int, int], observation: Observation) -> _Modes:
+        """The modes of a block that readings can hear: a coarse solve knows none beyond its Nyquist."""
+        rows, cols = (n.to(torch.float64) for n in mode_numbers(block_shape))
+        grid = observation.grid
+        row, col = torch.meshgrid(rows, cols, indexing="ij")
+        keep = torch.ones_like(row, dtype=torch.bool)
+        attenuation = torch.ones_like(row)
+        if observation.observed == "lowres-solve":
+            keep = (2 * row.abs() < grid.shape[0]) & (2 * col < grid.shape[1])
+        elif observation.observed == "pooled":
+            attenuation = pooling_attenuation(grid, observation.pooling, block_shape)
+        k = 2 * torch.pi * torch.stack([row / grid.extent[0], col / grid.extent[1]], dim=-1)
+        weight = torch.where(col == 0, 1.0, 2.0)
+        index = keep.flatten().nonzero()[:, 0]
+        return cls(k.flatten(0, 1)[index], weight.flatten()[index], attenuation.flatten()[index], index)
+
+    def select(self, chosen: Tensor) -> _Modes:
+        return _Modes(self.k[chosen], self.weight[chosen], self.attenuation[chosen], self.keep[chosen])
+
+
+def _positions(observation: Observation, order: Tensor) -> tuple[Tensor, Tensor]:
+    """Where readings are, relative to the origin, and a whole number for each pair: equal where the distance is."""
+    if observation.positions is None:
+        (ny, nx), spacing = observation.grid.shape, torch.tensor(observation.grid.spacing, dtype=torch.float64)
+        row, col = order[:, 1], order[:, 2]
+        keys = ((row[:, None] - row) % ny) * nx + (col[:, None] - col) % nx
+        return (order[:, 1:] + 0.5) * spacing, keys
+    origin = torch.tensor(observation.grid.origin, dtype=torch.float64)
+    sensor = order[:, 1]
+    return observation.positions[0][sensor] - origin, sensor[:, None] * (int(sensor.max()) + 1) + sensor
+
+
+def _phase(k: Tensor, positions: Tensor) -> Float[Tensor, "mode position"]:
+    return k @ positions.T
+
+
+def _as_wavenumbers(k: Tensor) -> Wavenumbers:
+    return Wavenumbers(k[None, :, 0], k[None, :, 1])
+
+
+def _abs2(z: Tensor) -> Tensor:
+    return z.real**2 + z.imag**2 if z.is_complex() else z**2

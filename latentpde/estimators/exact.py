@@ -1,0 +1,238 @@
+r"""The exact posterior.
+
+Given the coefficients, readings are affine in the Gaussian source, so
+
+.. math:: p(\theta, q \mid y) = p(\theta \mid y)\; p(q \mid \theta, y)
+
+with both factors at hand: :math:`p(y \mid \theta)` in closed form (`latentpde.collapsed`), the few coefficients sampled
+globally from it (`latentpde.importance`), and :math:`q` given each of them drawn exactly by Matheron's rule. What the
+coarse initial state leaves open below its cells is drawn too (`latentpde.subgrid`). The mean is Rao-Blackwellised: it
+averages conditional means, not draws.
+
+For ``lowres-solve`` readings this is the posterior, up to Monte Carlo error that the diagnostics state. Readings of the
+true field (``pooled``, ``point``) also hear the initial state below the coarse cell; its share of their variance is added
+to their noise, taken as independent between readings and evaluated in the middle of the coefficients' bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.collapsed import CollapsedModel
+from latentpde.errors import UsageError
+from latentpde.estimators.base import Estimator, decoder_for
+from latentpde.grid import Grid, wavenumbers
+from latentpde.importance import Effort, WeightedSamples, sample_box
+from latentpde.initial_state import InitialState
+from latentpde.latent import Latent
+from latentpde.observation import Observation
+from latentpde.posterior import LatentPosterior
+from latentpde.progress import progress
+
+_EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of their distance
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExactPosterior(LatentPosterior):
+    """Exact draws, and a mean that averages over many more coefficients than there are draws."""
+
+    mean_z: Float[Tensor, "sample node latent"]
+    mean_initial_hat: list[Complex[Tensor, "row col"]]
+
+    def means(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y x"]:
+        spectra = [
+            self.decoder.spectrum(z, u0_hat, times).mean(0)
+            for z, u0_hat in zip(self.mean_z[samples], self.mean_initial_hat[samples], strict=True)
+        ]
+        return grid.synthesise(torch.stack(spectra))
+
+    def source_means(self, samples: slice, grid: Grid) -> Float[Tensor, "sample y x"]:
+        # the source is linear in the latent
+        return self.decoder.source(self.mean_z[samples].mean(1), grid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(Estimator):
+    """The true posterior of field, source and coefficients.
+
+    Args:
+        gaussian: a Gaussian prior for some coefficients instead of the uniform one, ``{name: (mean, std)}``, cut off at
+            the bounds.
+        fixed: known coefficients, ``{name: value}``.
+        detail: whether draws carry structure below the coarse cell.
+        initial_noise_std: standard deviation of the noise in the initial state's cells.
+        initial_prior: ``(std, slope)`` of the initial state's power law, used where there is no initial state at all;
+            by default it is fitted.
+        num_mean_nodes: coefficients that the mean averages over.
+        sweep, target: effort of the search, see `latentpde.importance.Effort`.
+    """
+
+    name = "exact"
+    summary = "the true posterior: source integrated out, coefficients sampled globally; the default"
+
+    gaussian: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    detail: bool = True
+    initial_noise_std: float = 0.0
+    initial_prior: tuple[float, float] | None = None
+    num_mean_nodes: int = 128
+    sweep: int = Effort.sweep
+    target: float = Effort.target
+
+    def __post_init__(self):
+        if not (math.isfinite(self.initial_noise_std) and self.initial_noise_std >= 0):
+            raise UsageError(f"initial_noise_std must be finite and not negative, got {self.initial_noise_std}")
+        if self.num_mean_nodes < 1 or self.sweep < 2 or not self.target > 0:
+            raise UsageError("exact needs num_mean_nodes >= 1, sweep >= 2 and target > 0")
+
+    def estimate(
+        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+    ) -> ExactPosterior:
+        prior = _Prior.of(latent, self.gaussian, self.fixed)
+        decoder = decoder_for(observation, latent)
+        states, draws, nodes, notes, unknowns = [], [], [], [], []
+        with progress(self.name, len(observation), show=show_progress) as advance:
+            for i in range(len(observation)):
+                case = observation[i : i + 1]
+                # Each case has its own randomness, so that it comes out the same alone and in any batch.
+                sequence = np.random.SeedSequence(seed)
+                rng = np.random.default_rng(sequence)
+                torch_rng = torch.Generator().manual_seed(int(sequence.generate_state(1)[0]))
+                state = InitialState.of(
+                    case, detail=self.detail, noise_std=self.initial_noise_std, prior=self.initial_prior
+                )
+                model = CollapsedModel(
+                    case, decoder, state.mean_hat, state.std, _detail_variance(state, case, decoder)
+                )
+                samples = self._sample(model, prior, rng)
+                theta = prior.theta(samples.points[samples.resample(num_samples, generator=rng)])
+                unknown = model.conditional(theta, generator=torch_rng)
+                draws.append(_pack(latent, theta, model.source(unknown)))
+                unknowns.append(model.state(unknown))
+                theta = prior.theta(samples.points[samples.resample(self.num_mean_nodes, generator=rng)])
+                nodes.append(_pack(latent, theta, model.source(model.conditional(theta))))
+                states.append(state)
+                notes.append(_describe(samples, prior))
+                advance(1)
+
+        def initial_hat(samples: slice) -> Complex[Tensor, "sample draw row col"]:
+            chosen = zip(states[samples], unknowns[samples], strict=True)
+            return torch.stack([state.draw(unknown, num_samples, seed=seed) for state, unknown in chosen])
+
+        return ExactPosterior(
+            observation=observation,
+            method=self.name,
+            settings=self.settings(seed),
+            diagnostics={name: np.stack([note[name] for note in notes]) for name in notes[0]},
+            decoder=decoder,
+            z=torch.stack(draws),
+            initial_hat=initial_hat,
+            mean_z=torch.stack(nodes),
+            mean_initial_hat=[state.fine_mean_hat for state in states],
+        )
+
+    def _sample(self, model: CollapsedModel, prior: _Prior, rng: np.random.Generator) -> WeightedSamples:
+        def log_density(points: np.ndarray) -> np.ndarray:
+            with torch.no_grad():
+                theta = prior.theta(points)
+                return (model.log_likelihood(theta) + prior.log_density(theta)).numpy()
+
+        if not prior.num_free:
+            value = float(log_density(np.zeros((1, 0)))[0])
+            return WeightedSamples(np.zeros((1, 0)), np.zeros(1), value, 0.0, 1.0, 0.0, 1, 1, True)
+        effort = Effort(sweep=self.sweep, target=self.target)
+        return sample_box(log_density, prior.num_free, generator=rng, effort=effort)
+
+
+@dataclass(frozen=True, eq=False)
+class _Prior:
+    """Free coefficients on a unit box, the others fixed; uniform or Gaussian."""
+
+    latent: Latent
+    base: Float[Tensor, " coefficient"]
+    free: Tensor
+    centre: Float[Tensor, " coefficient"]
+    width: Float[Tensor, " coefficient"]
+
+    @classmethod
+    def of(cls, latent: Latent, gaussian: Mapping[str, tuple[float, float]], fixed: Mapping[str, float]) -> _Prior:
+        names = latent.family.coefficient_names
+        unknown = sorted((set(gaussian) | set(fixed)) - set(names))
+        if unknown or set(gaussian) & set(fixed):
+            raise UsageError(
+                f"prior for {', '.join(unknown) or 'a fixed coefficient'}: give each of {', '.join(names)} at most one"
+            )
+        lower, upper = latent.bounds.unbind(-1)
+        base, centre = lower.clone(), lower.clone()
+        width = torch.full_like(base, torch.inf)
+        for name, value in fixed.items():
+            j = names.index(name)
+            if not lower[j] <= value <= upper[j]:
+                raise UsageError(f"{name} is fixed at {value}, outside its bounds [{lower[j]:g}, {upper[j]:g}]")
+            base[j] = value
+        for name, (mean, std) in gaussian.items():
+            if not (math.isfinite(mean) and 0 < std < math.inf):
+                raise UsageError(f"the prior of {name} needs a finite mean and a positive std, got {mean}, {std}")
+            centre[names.index(name)], width[names.index(name)] = mean, std
+        free = torch.tensor([j for j, name in enumerate(names) if name not in fixed], dtype=torch.long)
+        return cls(latent, base, free, centre, width)
+
+    @property
+    def num_free(self) -> int:
+        return len(self.free)
+
+    def theta(self, points: np.ndarray) -> Float[Tensor, "point coefficient"]:
+        lower, upper = self.latent.bounds[self.free].unbind(-1)
+        theta = self.base.repeat(len(points), 1)
+        theta[:, self.free] = lower + (upper - lower) * torch.from_numpy(points)
+        return theta
+
+    def log_density(self, theta: Float[Tensor, "point coefficient"]) -> Float[Tensor, " point"]:
+        """On the unit box; zero where all is uniform."""
+        lower, upper = self.latent.bounds.unbind(-1)
+        normal = torch.distributions.Normal(self.centre, torch.where(self.width.isinf(), 1.0, self.width))
+        inside = normal.cdf(upper) - normal.cdf(lower)
+        log_ratio = normal.log_prob(theta) + torch.log((upper - lower) / inside)
+        return torch.where(self.width.isinf(), 0.0, log_ratio).sum(-1)
+
+
+def _pack(latent: Latent, theta: Tensor, q: Tensor) -> Float[Tensor, "draw latent"]:
+    lower, upper = latent.bounds.unbind(-1)
+    margin = _EDGE * (upper - lower)
+    return latent.pack(torch.minimum(torch.maximum(theta, lower + margin), upper - margin), q)
+
+
+def _detail_variance(state: InitialState, case: Observation, decoder) -> float:
+    """Variance that structure below the coarse cell adds to a reading of the true field."""
+    power = state.detail_power
+    if case.observed == "lowres-solve" or power is None:
+        return 0.0
+    middle = decoder.latent.bounds.mean(-1)[None]
+    k = wavenumbers((power.shape[-2], power.shape[-1]), decoder.extent)
+    response = decoder.latent.family.state_response(k, case.times[-1:], middle).abs() ** 2
+    weight = torch.full_like(power, 2.0)
+    weight[:, 0] = 1.0
+    return float((weight * power * response.reshape(power.shape)).sum())
+
+
+def _describe(samples: WeightedSamples, prior: _Prior) -> dict[str, np.ndarray]:
+    theta, weights = prior.theta(samples.points).numpy(), np.exp(samples.log_weights)
+    mean = weights @ theta
+    return {
+        "log_evidence": np.array(samples.log_evidence),
+        "log_evidence_error": np.array(samples.log_evidence_error),
+        "evidence_gap": np.array(samples.evidence_gap),
+        "effective_sample_size": np.array(samples.effective_size),
+        "num_evaluations": np.array(samples.num_evaluations),
+        "num_rounds": np.array(samples.num_rounds),
+        "trusted": np.array(samples.trusted),
+        "coefficient_mean": mean,
+        "coefficient_std": np.sqrt(weights @ (theta - mean) ** 2),
+    }

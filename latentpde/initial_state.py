@@ -1,0 +1,103 @@
+"""What is known of a case's initial state: its coarse cells, exactly or with noise or not at all, and below them a prior.
+
+The coarse state is Gaussian, :math:`c \\sim N(\\hat c, V)` with :math:`V` circulant (zero where the cells are exact); given
+it, the fine state is drawn with the cells' averages right (`latentpde.subgrid`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.errors import UsageError
+from latentpde.grid import Grid, pooling_attenuation, unpool_spectrum
+from latentpde.observation import Observation
+from latentpde.subgrid import Subgrid
+
+_FINE = 4  # fine cells per coarse cell and side, where the data do not say
+_DEFAULT_PRIOR = (1.0, 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class InitialState:
+    """The initial state of one case, as far as it is known.
+
+    Args:
+        grid: the coarse grid.
+        coarse: mean of the coarse cells.
+        mean_hat: Fourier coefficients of the mean, in the sense in which the readings see the state.
+        std: standard deviation of those coefficients; ``None`` where the cells are exact.
+        subgrid: the prior below the cells; ``None`` for no structure there.
+        pooling: samples per side that a cell averages.
+    """
+
+    grid: Grid
+    coarse: Float[Tensor, "y x"]
+    mean_hat: Complex[Tensor, "row col"]
+    std: Float[Tensor, "row col"] | None
+    subgrid: Subgrid | None
+    pooling: int | None
+
+    @classmethod
+    def of(
+        cls, case: Observation, *, detail: bool, noise_std: float, prior: tuple[float, float] | None
+    ) -> InitialState:
+        grid, factor = case.grid, case.pooling if case.pooling and case.pooling > 1 else _FINE
+        known = case.initial is not None
+        coarse = case.initial[0] if case.initial is not None else torch.zeros(grid.shape, dtype=torch.float64)
+        if prior is None and known:
+            subgrid = Subgrid.fit(coarse, grid, factor)
+        else:
+            std, slope = prior or _DEFAULT_PRIOR
+            if not (std > 0 and slope > 0):
+                raise UsageError(f"the initial state's prior needs std > 0 and slope > 0, got {std}, {slope}")
+            subgrid = Subgrid.of_variance(grid, factor, std**2, slope)
+        power = None
+        if noise_std or not known:
+            prior_power = subgrid.coarse_power
+            noise_power = noise_std**2 / coarse.numel()
+            gain = prior_power / (prior_power + noise_power) if known else torch.zeros_like(prior_power)
+            coarse = torch.fft.irfft2(gain * torch.fft.rfft2(coarse), s=grid.shape)
+            power = prior_power * (1 - gain)
+        lowres = case.observed == "lowres-solve"
+        mean_hat = grid.analyse(coarse) if lowres else unpool_spectrum(coarse, grid, case.pooling)
+        std = None
+        if power is not None:
+            rows, cols = grid.block_shape
+            half = rows // 2
+            below = torch.cat([power[:half, :cols], power[:1, :cols] * 0, power[len(power) - half + 1 :, :cols]])
+            std = torch.sqrt(below) / (1.0 if lowres else pooling_attenuation(grid, case.pooling))
+        return cls(grid, coarse, mean_hat, std, subgrid if detail else None, case.pooling)
+
+    @property
+    def fine_mean_hat(self) -> Complex[Tensor, "row col"]:
+        """Fourier coefficients of the mean fine state."""
+        if self.subgrid is None:
+            return unpool_spectrum(self.coarse, self.grid, self.pooling)
+        return self.subgrid.mean(self.coarse)
+
+    @property
+    def detail_power(self) -> Float[Tensor, "row col"] | None:
+        """``E|u_k|^2`` of what the cells do not fix, on the fine grid's modes."""
+        return None if self.subgrid is None else self.subgrid.conditional_power
+
+    def draw(
+        self, unknown: Complex[Tensor, "draw mode"] | None, num: int, *, seed: int
+    ) -> Complex[Tensor, "draw row col"]:
+        """Fine states; ``unknown`` are deviations of the coarse coefficients where they are uncertain."""
+        coarse = self.coarse.expand(num, *self.coarse.shape)
+        if unknown is not None:
+            block = unknown.unflatten(-1, self.grid.block_shape)
+            if self.mean_hat_is_unpooled:
+                block = block * pooling_attenuation(self.grid, self.pooling)
+            coarse = coarse + self.grid.synthesise(block)
+        if self.subgrid is None:
+            return unpool_spectrum(coarse, self.grid, self.pooling)
+        return self.subgrid.draw(coarse, generator=torch.Generator().manual_seed(seed))
+
+    @property
+    def mean_hat_is_unpooled(self) -> bool:
+        return not torch.equal(self.mean_hat, self.grid.analyse(self.coarse))

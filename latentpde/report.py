@@ -1,0 +1,254 @@
+"""One self-contained page about one sample: what was observed, what was reconstructed, and how sure it is."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import matplotlib
+import numpy as np
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+import latentpde
+from latentpde.io import atomic_path, check_writable
+from latentpde.metrics import PSD_FLOOR, score
+from latentpde.observation import Observation
+from latentpde.plotting import (
+    WIDTH,
+    SampleFields,
+    observation_panels,
+    panel_figure,
+    plot_coefficients,
+    psd_figure,
+    reconstruction_panels,
+    sample_fields,
+    shown_snapshots,
+    source_panels,
+)
+from latentpde.posterior import LatentPosterior, Posterior
+
+NARROW = 3.8  # inches: what a phone shows at full size
+_TIMES, _MINUS = "\u00d7", "\u2212"
+_READINGS = {
+    "lowres-solve": "cells of a coarse-grid solution",
+    "pooled": "cell averages",
+    "point": "point sensors",
+}
+
+
+def write_report(posterior: Posterior, path: str | Path, *, truth=None, sample: int = 0, resolution=None) -> None:
+    """Write an HTML page that needs nothing but itself.
+
+    Args:
+        posterior: what to report on; sections that it has nothing to say about are left out.
+        path: replaced only when the page is complete.
+        truth: the true field, ``([sample,] [time,] y, x)`` on any grid; adds the error and the scores.
+        sample: which sample.
+        resolution: of the maps; by default the truth's own, else the posterior's.
+    """
+    check_writable(path)
+    page = render_report(posterior, truth=truth, sample=sample, resolution=resolution)
+    with atomic_path(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resolution=None) -> str:
+    """The page itself, as `write_report` writes it."""
+    fields = sample_fields(posterior, sample, truth, resolution)
+    latent = posterior if isinstance(posterior, LatentPosterior) else None
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams["svg.hashsalt"] = "latentpde"  # the same posterior gives the same bits
+        figures = _figures(posterior, latent, fields, sample)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("latentpde"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["subscripts"] = _subscripts
+    return environment.get_template("report.html").render(
+        family=latent.decoder.latent.family if latent else None,
+        facts=_facts(posterior, latent, fields, sample),
+        has_spread=fields.has_spread,
+        num_draws=len(fields.draws),
+        has_truth=fields.truth is not None,
+        num_hidden=len(posterior.observation.times) - len(shown_snapshots(posterior.observation)),
+        observation=posterior.observation,
+        time=_number(posterior.observation.times[-1]),
+        method=posterior.method,
+        figures=figures,
+        coefficients=_coefficients(latent, sample) if latent else None,
+        has_source=latent is not None and latent.decoder.latent.num_modes > 0,
+        scores=_scores(fields) if fields.truth is not None else None,
+        diagnostics=_diagnostics(posterior, sample),
+        settings=_json(_settings(posterior, latent, fields, sample)),
+        version=latentpde.__version__,
+    )
+
+
+def _figures(
+    posterior: Posterior, latent: LatentPosterior | None, fields: SampleFields, sample: int
+) -> dict[str, dict[str, Any]]:
+    """Each figure at two widths: for a screen, and for a phone."""
+    coarse = posterior.observation.grid
+    steady = latent is not None and latent.decoder.latent.family.order == 0
+    initial = "Coarse right-hand side u0" if steady else "Coarse initial state"
+    maps = {
+        "observed": observation_panels(posterior.observation, sample, initial),
+        "field": reconstruction_panels(fields),
+    }
+    if latent and latent.decoder.latent.num_modes:
+        maps["source"] = source_panels(latent, sample, fields.grid.shape)
+    figures = {name: _both(lambda width, panels=panels: panel_figure(panels, width)) for name, panels in maps.items()}
+    if latent:
+        figures["coefficients"] = _both(lambda width: plot_coefficients(latent, sample, width=width))
+    figures["psd"] = _both(lambda width: psd_figure(fields, coarse, width=min(width, 6.5)))
+    return figures
+
+
+def _both(draw: Callable[[float], Figure]) -> dict[str, Any]:
+    return {name: _image(_svg(draw(width))) for name, width in (("wide", WIDTH), ("narrow", NARROW))}
+
+
+def _svg(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    metadata = {"Date": None, "Creator": None}
+    figure.savefig(buffer, format="svg", metadata=metadata, bbox_inches="tight", pad_inches=0.05)
+    return buffer.getvalue()
+
+
+def _image(svg: bytes) -> dict[str, Any]:
+    points = re.search(rb'width="([\d.]+)pt"', svg)
+    assert points
+    source = "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
+    return {"source": source, "width": round(float(points[1]) * 4 / 3)}
+
+
+def _facts(posterior: Posterior, latent: LatentPosterior | None, fields: SampleFields, sample: int) -> dict[str, str]:
+    observation = posterior.observation
+    family = latent.decoder.latent.family if latent else None
+    steady = family is not None and family.order == 0
+    times = ", ".join(map(_number, observation.times[:8])) + (" …" if len(observation.times) > 8 else "")
+    return {
+        "Method": posterior.method,
+        "Estimate": f"{len(fields.draws)} draws" if fields.has_spread else "point estimate, without uncertainty",
+        "Readings": _readings(observation, sample),
+        "Noise (standard deviation)": _range(observation.noise_std[sample][observation.mask[sample]].numpy()),
+        "PDE time": "none (steady state)" if steady else times,
+        "Domain, width and height": f"{_number(fields.grid.extent[1])} {_TIMES} {_number(fields.grid.extent[0])}",
+        "Grid, width and height": f"{_shape(observation.grid)} observed, {_shape(fields.grid)} shown",
+        "Sample": f"{sample} (of {observation.num_samples}, counted from 0)",
+        "Seed": str(posterior.settings.get("seed", "not recorded")),
+        "LatentPDE version": latentpde.__version__,
+    }
+
+
+def _readings(observation: Observation, sample: int) -> str:
+    count, places = int(observation.num_readings[sample]), observation.mask[sample].numel()
+    share = "" if observation.observed == "point" else f" of {places} ({100 * count / places:.1f} %)"
+    return f"{count}{share}, {_READINGS[observation.observed]}"
+
+
+def _coefficients(posterior: LatentPosterior, sample: int) -> list[dict[str, str]]:
+    latent = posterior.decoder.latent
+    theta = latent.theta(posterior.z[sample]).numpy()
+    rows = []
+    for values, (low, high), coefficient in zip(
+        theta.T, latent.bounds.tolist(), latent.family.coefficients, strict=True
+    ):
+        row = {"name": coefficient.name, "meaning": coefficient.meaning, "unit": coefficient.unit}
+        row |= {"bounds": f"{_number(low)} to {_number(high)}", "mean": _number(values.mean())}
+        if len(values) > 1:
+            q05, q95 = np.quantile(values, [0.05, 0.95])
+            row |= {"std": _number(values.std(ddof=1)), "q05": _number(q05), "q95": _number(q95)}
+        rows.append(row)
+    return rows
+
+
+def _scores(fields: SampleFields) -> list[tuple[str, str, str]]:
+    assert fields.truth is not None
+    values = score(fields.mean, fields.truth, fields.draws)
+    num_draws = len(fields.draws)
+    reachable = min(0.9, (num_draws - 1) / (num_draws + 1))
+    relative = values["rmse"] / (fields.truth.std() or np.nan)
+    rows = [
+        ("rmse", "RMSE", f"root mean square error; {100 * relative:.3g} % of the truth's standard deviation"),
+        ("mae", "MAE", "mean absolute error"),
+        ("psd", "PSD log error", f"decades between the power spectra, which are floored at {PSD_FLOOR:g}"),
+    ]
+    if fields.has_spread:
+        rows += [
+            ("crps", "CRPS (fair)", "error of the whole distribution, in the field's units; lower is better"),
+            ("coverage90", "Coverage of the 90 % interval", f"{reachable:.2f} if calibrated, with {num_draws} draws"),
+            ("spread_error", "Spread over error", "1 if calibrated, below 1 if overconfident"),
+        ]
+    return [(label, _number(values[name]), meaning) for name, label, meaning in rows]
+
+
+def _diagnostics(posterior: Posterior, sample: int) -> list[tuple[str, str]]:
+    rows = []
+    for name, value in posterior.diagnostics.items():
+        array = None if isinstance(value, str | dict) else np.asarray(value)
+        if array is not None and array.ndim and len(array) == posterior.observation.num_samples:
+            array = array[sample]
+        rows.append((str(name).replace("_", " "), _short(value if array is None else array)))
+    return rows
+
+
+def _settings(
+    posterior: Posterior, latent: LatentPosterior | None, fields: SampleFields, sample: int
+) -> dict[str, Any]:
+    prior = {}
+    if latent:
+        layout = latent.decoder.latent
+        bounds = dict(zip(layout.family.coefficient_names, layout.bounds.tolist(), strict=True))
+        prior = {"family": layout.family.name, "bounds": bounds, "forcing_std": layout.forcing_std}
+        prior["num_modes"] = layout.num_modes
+    shown = {"sample": sample, "resolution": list(fields.grid.shape), "latentpde": latentpde.__version__}
+    return {"method": posterior.method, "options": posterior.settings, **prior, **shown}
+
+
+def _subscripts(equation: str) -> Markup:
+    """``u_t`` with its subscript lowered, and everything else escaped."""
+    return Markup(re.sub(r"_(\w+)", r"<sub>\1</sub>", str(escape(equation))))
+
+
+def _json(settings: dict[str, Any]) -> str:
+    text = json.dumps(settings, indent=2, ensure_ascii=False, default=str)
+    # short lists of numbers on one line; strings hold no raw newline, so they stay as they are
+    return re.sub(r'\[\n([^\[\]{}"]*)\]', lambda found: f"[{' '.join(found[1].split())}]", text)
+
+
+def _short(value: Any, most: int = 6) -> str:
+    """A value in a table's cell: numbers to four digits, the first few of many."""
+    if not isinstance(value, np.ndarray | np.generic):
+        text = str(value)
+        return text if len(text) <= 200 else text[:200] + " …"
+    if np.ndim(value) == 0:
+        return _number(value)
+    flat = np.ravel(value)
+    more = f" … ({f' {_TIMES} '.join(map(str, np.shape(value)))} values)" if flat.size > most else ""
+    return ", ".join(_number(v) for v in flat[:most]) + more
+
+
+def _number(value: Any) -> str:
+    value = np.asarray(value).item()
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}".replace("-", _MINUS) if isinstance(value, float) else str(value)
+
+
+def _range(values: np.ndarray) -> str:
+    low, high = _number(values.min()), _number(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def _shape(grid) -> str:
+    return f"{grid.shape[1]} {_TIMES} {grid.shape[0]}"

@@ -1,0 +1,142 @@
+r"""What a coarse initial state leaves open.
+
+Coarse cells fix averages of the initial state and nothing finer. Below the cell the state is given an isotropic
+power-law prior, :math:`E|\hat u_k|^2 = A\,|k|^{-s}`, whose level and slope are fitted to the spectrum that the coarse
+cells do resolve; conditioning on the averages is then exact, with all aliases. On the fine grid, with :math:`D` the
+averaging over cells and :math:`K` the prior's covariance,
+
+.. math:: u = u' + K D^T (D K D^T)^{-1} (c - D u'), \qquad u' \sim N(0, K)
+
+(Matheron's rule). Both :math:`K` and :math:`D K D^T` are circulant, so this is a handful of FFTs.
+
+The fit maximises Whittle's likelihood :math:`-\sum_n \log \lambda_n + |\hat c_n|^2 / \lambda_n` of the coarse
+coefficients, where :math:`\lambda_n` is what the prior gives *after* averaging and folding. It is the mean power that it
+matches, so a spectrum of a few strong lines, as sharp fronts have, is not mistaken for a weak one, as it is by a
+straight line through log powers. Only the upper half of the resolved modes is used: the fit is there to be continued.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.grid import Grid, average_pool, mode_numbers, pooling_attenuation, wavenumbers
+
+_SLOPES = torch.arange(1.0, 16.01, 0.25, dtype=torch.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Subgrid:
+    """The power-law prior of one initial state.
+
+    Args:
+        grid: the coarse grid.
+        factor: fine cells per coarse cell and side; the prior's modes end at the fine grid's Nyquist.
+        level: ``A``, with wavenumbers in units of the fundamental of the longer side.
+        slope: ``s``.
+    """
+
+    grid: Grid
+    factor: int
+    level: float
+    slope: float
+
+    @classmethod
+    def fit(cls, coarse: Float[Tensor, "y x"], grid: Grid, factor: int) -> Subgrid:
+        """Level and slope for one coarse state."""
+        power = torch.fft.rfft2(coarse, norm="forward").abs() ** 2
+        band = _fit_band(grid)
+        expected = _coarse_powers(grid, factor)[:, band]
+        ratio = power[band] / expected
+        level = ratio.mean(1).clamp(min=1e-300)
+        cost = torch.log(level) + torch.log(expected).mean(1)
+        best = int(cost.argmin())
+        return cls(grid, factor, float(level[best]), float(_SLOPES[best]))
+
+    @classmethod
+    def of_variance(cls, grid: Grid, factor: int, variance: float, slope: float) -> Subgrid:
+        """The prior of a state with a given pointwise variance."""
+        power = _power_law(grid.refine(factor), slope)
+        total = 2 * power.sum() - power[:, 0].sum()
+        return cls(grid, factor, variance / float(total), slope)
+
+    @property
+    def conditional_power(self) -> Float[Tensor, "row col"]:
+        """``E|u_k|^2`` of what is left of the prior once the averages are known."""
+        rows, cols = mode_numbers(self.fine.block_shape)
+        ny, nx = self.grid.shape
+        # the coarse mode that a fine one folds onto, in the half plane that rfft2 keeps
+        row, col = torch.meshgrid(rows % ny, cols % nx, indexing="ij")
+        mirrored = col > nx // 2
+        row, col = torch.where(mirrored, -row % ny, row), torch.where(mirrored, -col % nx, col)
+        heard = self.power * pooling_attenuation(self.grid, self.factor, self.fine.block_shape) ** 2
+        return self.power * (1 - heard / self.coarse_power[row, col]).clamp(min=0)
+
+    @property
+    def fine(self) -> Grid:
+        return self.grid.refine(self.factor)
+
+    @property
+    def power(self) -> Float[Tensor, "row col"]:
+        """``E|u_k|^2`` of the fine grid's modes."""
+        return self.level * _power_law(self.fine, self.slope)
+
+    @property
+    def coarse_power(self) -> Float[Tensor, "y half_x"]:
+        """The same of the coarse averages, as `torch.fft.rfft2` orders them."""
+        return self.level * _coarse_power(self.grid, self.factor, self.slope)
+
+    def draw(
+        self, coarse: Float[Tensor, "draw y x"], *, generator: torch.Generator
+    ) -> Complex[Tensor, "draw row col"]:
+        """Fine states whose averages are ``coarse``, one for each."""
+        fine = self.fine
+        white = torch.randn((len(coarse), *fine.shape), dtype=torch.float64, generator=generator)
+        u_hat = fine.analyse(white) * torch.sqrt(self.power * white[0].numel())
+        return u_hat + self.mean(coarse - average_pool(fine.synthesise(u_hat), self.factor))
+
+    def mean(self, coarse: Float[Tensor, "*batch y x"]) -> Complex[Tensor, "*batch row col"]:
+        """The mean fine state given its averages."""
+        dual = torch.fft.irfft2(torch.fft.rfft2(coarse) / (self.coarse_power * self.grid.shape[0] * self.grid.shape[1]), s=self.grid.shape)
+        return self.power * self.fine.analyse(_spread_out(dual, self.factor)) * self.fine.shape[0] * self.fine.shape[1]
+
+
+def _spread_out(coarse: Tensor, factor: int) -> Tensor:
+    """The adjoint of average pooling."""
+    return coarse.repeat_interleave(factor, -1).repeat_interleave(factor, -2) / factor**2
+
+
+def _power_law(grid: Grid, slope: float) -> Float[Tensor, "row col"]:
+    unit = 2 * torch.pi / max(grid.extent)
+    size = torch.sqrt(wavenumbers(grid.block_shape, grid.extent).squared) / unit
+    return size.clamp(min=min(1.0, float(size[size > 0].min()))) ** -slope
+
+
+@lru_cache(maxsize=256)
+def _coarse_power(grid: Grid, factor: int, slope: float) -> Float[Tensor, "y half_x"]:
+    fine = grid.refine(factor)
+    impulse = torch.zeros(grid.shape, dtype=torch.float64)
+    impulse[0, 0] = 1.0
+    smeared = fine.analyse(_spread_out(impulse, factor)) * _power_law(fine, slope) * (fine.shape[0] * fine.shape[1])
+    column = average_pool(fine.synthesise(smeared), factor)
+    return torch.fft.rfft2(column).real / impulse.numel()
+
+
+@lru_cache(maxsize=16)
+def _coarse_powers(grid: Grid, factor: int) -> Float[Tensor, "slope y half_x"]:
+    return torch.stack([_coarse_power(grid, factor, float(slope)) for slope in _SLOPES])
+
+
+@lru_cache(maxsize=16)
+def _fit_band(grid: Grid) -> Tensor:
+    """Modes from half the coarse Nyquist up, in the coarser direction's measure."""
+    ny, nx = grid.shape
+    rows = torch.fft.fftfreq(ny, 1 / ny)[:, None] / ny
+    cols = torch.fft.rfftfreq(nx, 1 / nx)[None, :] / nx
+    radius = torch.sqrt(rows**2 + cols**2)
+    band = (radius >= 0.25) & (radius < 0.5)
+    return band if bool(band.any()) else radius > 0

@@ -8,8 +8,8 @@ import numpy as np
 
 import latentpde as lp
 
-# A tracer in a wind: 5 % of 32 x 32 cells read at t = 0.25, with noise of standard deviation 0.15.
-cases = lp.simulate("advection", num=1, seed=7, mask="radial")
+# A tracer that drifts and spreads: 5 % of 32 x 32 cells read at t = 0.25, with noise of standard deviation 0.15.
+cases = lp.simulate("diffusion", num=1, seed=7, mask="radial")
 
 # The method sees the readings and the coarse initial state. The group `truth` is not looked at.
 posterior = lp.reconstruct(cases, seed=0)

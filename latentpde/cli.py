@@ -29,6 +29,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same result.")]
 
 
+class Split(StrEnum):
+    train = "train"
+    validation = "validation"
+    test = "test"
+
+
+class Kind(StrEnum):
+    lowres_solve = "lowres-solve"
+    pooled = "pooled"
+    point = "point"
+
+
 class Listing(StrEnum):
     families = "families"
     regimes = "regimes"
@@ -36,10 +48,11 @@ class Listing(StrEnum):
     methods = "methods"
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         print(f"latentpde {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -76,12 +89,12 @@ def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
     num: Annotated[int, typer.Option(min=1, help="How many cases.")] = 8,
     seed: Seed = 0,
-    split: Annotated[str, typer.Option(help="train, validation or test; they share nothing.")] = "test",
+    split: Annotated[Split, typer.Option(help="Sets that share nothing.")] = Split.test,
     mask: Annotated[str | None, typer.Option(help="One mask for all cases; see `latentpde list masks`.")] = None,
     sparsity: Annotated[float | None, typer.Option(help="Share of coarse cells observed. [default: 0.05]")] = None,
     noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.15,
     forcing: Annotated[bool, typer.Option(help="Whether the PDE has a source.")] = True,
-    observed: Annotated[str, typer.Option(help="lowres-solve, pooled or point.")] = "lowres-solve",
+    observed: Annotated[Kind, typer.Option(help="What a reading is of.")] = Kind.lowres_solve,
     resolution: Annotated[int, typer.Option(min=4, help="Cells per side of the true field.")] = 128,
     pooling: Annotated[int, typer.Option(min=1, help="Fine cells per coarse cell and side.")] = 4,
     time: Annotated[list[float] | None, typer.Option(help="Time of a snapshot; repeat for several.")] = None,
@@ -95,12 +108,12 @@ def simulate(
     simulation = Simulation(
         regime=regime,
         seed=seed,
-        split=split,  # pyright: ignore[reportArgumentType]
+        split=split.value,
         mask=mask,
         sparsity=sparsity,
         noise_std=noise_std,
         forcing=forcing,
-        observed=observed,  # pyright: ignore[reportArgumentType]
+        observed=observed.value,
         shape=(resolution, resolution),
         pooling=pooling,
         times=tuple(time) if time else None,

@@ -36,7 +36,10 @@ def distance_to_observation(mask: Bool[Tensor, "*batch y x"], grid: Grid) -> Flo
     along_y, along_x = (_periodic_gaps(n, length) ** 2 for n, length in zip(grid.shape, grid.extent, strict=True))
     within_row = torch.where(mask[..., None, :], along_x, torch.inf).amin(-1)
     squared = (within_row.mT[..., None, :] + along_y).amin(-1).mT
-    return torch.sqrt(squared) / min(grid.extent)
+    farthest = (
+        grid.extent[0] ** 2 + grid.extent[1] ** 2
+    ) / 4  # what a snapshot without readings is taken to be from one
+    return torch.sqrt(squared.clamp(max=farthest)) / min(grid.extent)
 
 
 def observation_density(mask: Bool[Tensor, "*batch y x"], grid: Grid) -> Float[Tensor, "*batch y x"]:

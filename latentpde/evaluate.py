@@ -26,7 +26,7 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
     for name in ("mean", "quantiles") if has_spread and "samples" not in reconstruction else ("mean",):
         if name not in reconstruction:
             raise DataError(f"the reconstruction has no variable {name!r}; is it a file that `reconstruct` wrote?")
-    field = cases["truth/field"]
+    field = cases["truth"].to_dataset()["field"]
     truth = _values(field.isel(time=-1) if "time" in field.dims else field)
     mean = _fields(reconstruction["mean"], truth.shape[-2:])
     if len(mean) != len(truth):
@@ -45,7 +45,7 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
             scores["coverage90"] = ((low <= truth) & (truth <= high)).mean((-2, -1))
     # JSON knows neither NaN nor infinity, which the spread of an exact mean over its error is
     per_sample = {name: [float(v) if np.isfinite(v) else None for v in values] for name, values in scores.items()}
-    means = {name: None if None in values else float(np.mean(values)) for name, values in per_sample.items()}
+    means = {name: float(values.mean()) if np.isfinite(values).all() else None for name, values in scores.items()}
     return {
         **means,
         "num_samples": len(truth),

@@ -233,7 +233,7 @@ class _Mixture:
         names = ("log_shares", "means", "factors", "whiten")
         return cls(*(np.concatenate([getattr(m, name) for m in mixtures]) for name in names))
 
-    def scaled(self, factor: float) -> _Mixture:
+    def scaled(self, factor: int) -> _Mixture:
         return replace(self, log_shares=self.log_shares + np.log(factor))
 
     @classmethod

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from io import BytesIO, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 import latentpde
 from latentpde.errors import DataError, LatentPDEError, UsageError
 from latentpde.grid import Grid
-from latentpde.observation import Observation
+from latentpde.observation import Observation, Observed
 from latentpde.pde import families, get_family
 
 if TYPE_CHECKING:
@@ -143,9 +143,13 @@ def observation_from_dataset(
         raise DataError(f"'observed' is empty; its axes have the lengths {dict(observed.sizes)}")
     points, batched = "sensor" in observed.dims, "sample" in observed.dims
     initial, grid = _initial_and_grid(dataset, observed, points, extent)
+    kind = _text(attributes.get("observed_kind")) or ("point" if points else "lowres-solve")
+    if kind not in get_args(Observed):
+        raise DataError(f"the attribute observed_kind must be one of {', '.join(get_args(Observed))}; found {kind!r}")
     known = _known(attributes, family)
     when = _times(dataset, observed, known["family"], times)
-    noise = _first(noise_std, dataset.get("noise_std"), _attribute(attributes, "noise_std", "positive", _is_positive))
+    stated = _attribute(attributes, "noise_std", "one positive number", _is_positive, size=1)
+    noise = _first(noise_std, dataset.get("noise_std"), None if stated is None else float(stated[0]))
     if noise is None:
         raise DataError("the data do not say how noisy they are; add an attribute noise_std, or pass --noise-std")
 
@@ -175,7 +179,7 @@ def observation_from_dataset(
         mask=mask,
         grid=grid,
         positions=positions,
-        observed=_text(attributes.get("observed_kind")) or ("point" if points else "lowres-solve"),  # pyright: ignore[reportArgumentType]
+        observed=kind,  # pyright: ignore[reportArgumentType]
         **known,
     )
 
@@ -356,7 +360,7 @@ def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Gri
     spans = [_span(dataset, name) for name in axes]
     if not points:
         for name, other, span in zip(axes, _axes(observed), spans, strict=True):
-            if other != name and span and _span(dataset, other) and not np.allclose(span, _span(dataset, other)):
+            if span and (others := _span(dataset, other)) and not np.allclose(span, others):
                 raise DataError(f"'observed' along {other!r} and 'initial' along {name!r} must lie on the same cells")
     grid = Grid(tuple(sizes.values()), *_rectangle(spans, extent, dataset.attrs))
     if array is None:
@@ -367,15 +371,17 @@ def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Gri
 def _rectangle(spans, extent, attributes) -> tuple[tuple[float, float], tuple[float, float]]:
     """Extent and origin, from the coordinates or, where there are none, the attribute; the unit square otherwise."""
     stated = _attribute(attributes, "extent", "two positive numbers (height, width)", _is_positive, size=2)
-    lengths = []
-    for i, span in enumerate(spans):
-        if extent is None and stated is not None and span and not np.isclose(span[1], stated[i], rtol=1e-3):
-            raise DataError(
-                f"the coordinates span {span[1]:g} along {'yx'[i]}, the attribute extent says {stated[i]:g}; "
-                "delete or correct the attribute"
-            )
-        lengths.append(float(_first(extent and extent[i], None if stated is None else stated[i], span and span[1], 1)))
-    return (lengths[0], lengths[1]), tuple(span[0] if span else 0.0 for span in spans)  # pyright: ignore[reportReturnType]
+    height, width = (
+        length if span is None else span[1]
+        for span, length in zip(spans, (1.0, 1.0) if stated is None else stated.tolist(), strict=True)
+    )
+    if extent is None and stated is not None and not np.allclose((height, width), stated, rtol=1e-3, atol=0):
+        raise DataError(
+            f"the coordinates span {height:g} along y and {width:g} along x, the attribute extent says "
+            f"{stated[0]:g} and {stated[1]:g}; delete or correct the attribute"
+        )
+    start_y, start_x = (0.0 if span is None else span[0] for span in spans)
+    return extent or (height, width), (start_y, start_x)
 
 
 def _span(dataset, name: str) -> tuple[float, float] | None:

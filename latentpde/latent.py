@@ -58,11 +58,12 @@ class Latent:
     def __post_init__(self):
         if self.bounds is None:
             object.__setattr__(self, "bounds", self.family.bounds)
-        if tuple(self.bounds.shape) != (self.num_coefficients, 2) or not bool(
-            (self.bounds[:, 0] < self.bounds[:, 1]).all()
-        ):
+        ordered = tuple(self.bounds.shape) == (self.num_coefficients, 2) and bool(
+            (torch.isfinite(self.bounds).all(-1) & (self.bounds[:, 0] < self.bounds[:, 1])).all()
+        )
+        if not ordered:
             raise UsageError(
-                f"{self.family.name} needs bounds (lower < upper) for each of {self.family.coefficient_names}, "
+                f"{self.family.name} needs finite bounds (lower < upper) for each of {self.family.coefficient_names}, "
                 f"got {self.bounds.tolist()}"
             )
         if not 0 < self.forcing_std < math.inf:

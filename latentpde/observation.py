@@ -91,8 +91,8 @@ class Observation:
                 axis may be left out where there is one snapshot. NaN means no reading.
             initial: ``([sample,] y, x)``.
             times: one per snapshot.
-            noise_std: one number, or anything that broadcasts to ``values``.
-            mask: true where a reading counts; all finite readings by default.
+            noise_std: one number, or one per reading: shaped as the readings, with or without sample and time.
+            mask: true where a reading counts, shaped likewise; all finite readings by default.
             grid: the coarse grid; by default the unit square with the shape of ``initial`` or of the cells.
             positions: ``([sample,] sensor, 2)`` as ``(y, x)``; makes the readings points.
             known: ``pooling``, ``family``, ``bounds``, ``forcing_std``, ``regime``.
@@ -115,13 +115,13 @@ class Observation:
                 f"expected readings with axes ([sample,] time, {'y, x' if core == 2 else 'sensor'}) and "
                 f"{len(times)} time(s), got shape {tuple(values.shape)}; are axes swapped?"
             )
+        if not values.shape[0]:
+            raise DataError("there are no samples: the readings have a sample axis of length 0")
         if mask is not None:
-            mask = torch.as_tensor(mask, dtype=torch.bool)
-            if mask.numel() != values.numel() and tuple(mask.shape) != tuple(values.shape[-core:]):
-                raise DataError(
-                    f"the mask has shape {tuple(mask.shape)}, the readings {tuple(values.shape)}: they must agree"
-                )
-            mask = mask.reshape(values.shape) if mask.numel() == values.numel() else mask.expand(values.shape)
+            mask = _like_readings(torch.as_tensor(mask, dtype=torch.bool), values, "mask")
+        noise_std = _float64(noise_std, "noise standard deviation")
+        if noise_std.numel() > 1:
+            noise_std = _like_readings(noise_std, values, "noise standard deviation")
         return _checked(
             cls,
             values=values,
@@ -155,8 +155,10 @@ class Observation:
     def __len__(self) -> int:
         return self.num_samples
 
-    def __getitem__(self, index: slice) -> Observation:
+    def __getitem__(self, index: slice | int) -> Observation:
         """Some of the samples."""
+        if isinstance(index, int):
+            return self[range(len(self))[index] : range(len(self))[index] + 1]
         per_sample = ("values", "mask", "noise_std", "initial", "positions")
         chosen = {name: getattr(self, name)[index] for name in per_sample if getattr(self, name) is not None}
         return replace(self, **chosen)
@@ -181,7 +183,7 @@ class ObservationOperator:
             u0_hat = unpool_spectrum(observation.initial, grid, observation.pooling)
         self._u0_hat = u0_hat[:, None]
         variance = observation.noise_std**2
-        counts = observation.mask.flatten(1).sum(1)
+        counts = observation.num_readings.to(torch.float64)
         typical = counts / (observation.mask / variance).flatten(1).sum(1)
         weights = observation.mask * typical.reshape(-1, *[1] * (variance.ndim - 1)) / variance
         self._weights = (weights / (counts + EPSILON).reshape(-1, *[1] * (variance.ndim - 1)))[:, None]
@@ -211,7 +213,7 @@ def cell_averages(
     block = (u_hat.shape[-2], u_hat.shape[-1])
     u_hat = u_hat * pooling_attenuation(grid, pooling, block).to(u_hat.real)
     factor = 1
-    while any(size < need for size, need in zip(grid.refine(factor).block_shape, block, strict=True)):
+    while grid.refine(factor).shape[0] <= block[0] or grid.refine(factor).block_shape[1] < block[1]:
         factor += 2  # odd, so that coarse centres are fine centres
     return grid.refine(factor).synthesise(u_hat)[..., factor // 2 :: factor, factor // 2 :: factor]
 
@@ -229,15 +231,7 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, *
     if empty:
         raise DataError(f"no observation at all in sample(s) {_some(empty)}: every reading is missing or masked")
 
-    noise = _float64(noise_std, "noise standard deviation")
-    if noise.ndim == 1 and noise.shape[0] == num_samples and values.shape[-1] != num_samples:
-        noise = noise.reshape(-1, *[1] * (values.ndim - 1))
-    try:
-        noise = noise.expand(values.shape)
-    except RuntimeError as error:
-        raise DataError(
-            f"the noise's shape {tuple(noise.shape)} does not broadcast to the readings' {tuple(values.shape)}"
-        ) from error
+    noise = noise_std.expand(values.shape) if noise_std.numel() > 1 else noise_std.reshape(()).expand(values.shape)
     if not bool((torch.isfinite(noise) & (noise > 0))[mask].all()):
         raise DataError("the noise's standard deviation must be a positive, finite number at every reading")
     noise = torch.where(mask, noise, 1.0)
@@ -277,6 +271,9 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, *
                 f"{int(outside.sum())} sensor(s) lie outside the domain {low.tolist()} to {high.tolist()} (y, x); "
                 "are units or axes swapped?"
             )
+    pooling = rest.get("pooling")
+    if pooling is not None and (pooling != int(pooling) or pooling < 1):
+        raise DataError(f"pooling must be a whole number of samples per side, at least 1, or None; got {pooling}")
     unknown = set(rest) - {f.name for f in fields(cls)}
     if unknown:
         raise TypeError(f"unexpected arguments {sorted(unknown)}")
@@ -284,6 +281,20 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, *
     return cls(
         values=values, mask=mask, noise_std=noise, times=times, initial=initial, grid=grid, positions=positions, **rest
     )
+
+
+def _like_readings(array: Tensor, values: Tensor, what: str) -> Tensor:
+    """Expand an array that has the readings' shape, perhaps without its sample and time axes."""
+    num_samples, num_times, *core = values.shape
+    if array.shape == values.shape:
+        return array
+    if list(array.shape) == core:
+        return array.expand(values.shape)
+    if list(array.shape) == [num_times, *core]:
+        return array.expand(values.shape)
+    if list(array.shape) == [num_samples, *core] and num_times == 1:
+        return array[:, None]
+    raise DataError(f"the {what} has shape {tuple(array.shape)}, the readings {tuple(values.shape)}: they must agree")
 
 
 def _float64(array, what: str) -> Tensor:

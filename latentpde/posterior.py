@@ -67,7 +67,7 @@ class Posterior(ABC):
     def grid(self, resolution: int | tuple[int, int] | None = None) -> Grid:
         """The output grid: ``resolution`` cells along the shorter side, 128 or the coarse grid's own if finer."""
         coarse = self.observation.grid
-        return coarse.at_resolution(resolution or max(DEFAULT_RESOLUTION, min(coarse.shape)))
+        return coarse.at_resolution(max(DEFAULT_RESOLUTION, min(coarse.shape)) if resolution is None else resolution)
 
     def mean(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
         return self._map("mean", self.means, resolution, times)

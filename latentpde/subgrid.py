@@ -7,7 +7,8 @@ averaging over cells and :math:`K` the prior's covariance,
 
 .. math:: u = u' + K D^T (D K D^T)^{-1} (c - D u'), \qquad u' \sim N(0, K)
 
-(Matheron's rule). Both :math:`K` and :math:`D K D^T` are circulant, so this is a handful of FFTs.
+(Matheron's rule). Both :math:`K` and :math:`D K D^T` are diagonal in Fourier space: each coarse mode is the sum of the fine
+modes that fold onto it, and is shared out among them again.
 
 The fit maximises Whittle's likelihood :math:`-\sum_n \log \lambda_n + |\hat c_n|^2 / \lambda_n` of the coarse
 coefficients, where :math:`\lambda_n` is what the prior gives *after* averaging and folding. It is the mean power that it
@@ -67,14 +68,9 @@ class Subgrid:
     @property
     def conditional_power(self) -> Float[Tensor, "row col"]:
         """``E|u_k|^2`` of what is left of the prior once the averages are known."""
-        rows, cols = mode_numbers(self.fine.block_shape)
-        ny, nx = self.grid.shape
-        # the coarse mode that a fine one folds onto, in the half plane that rfft2 keeps
-        row, col = torch.meshgrid(rows % ny, cols % nx, indexing="ij")
-        mirrored = col > nx // 2
-        row, col = torch.where(mirrored, -row % ny, row), torch.where(mirrored, -col % nx, col)
-        heard = self.power * pooling_attenuation(self.grid, self.factor, self.fine.block_shape) ** 2
-        return self.power * (1 - heard / self.coarse_power[row, col]).clamp(min=0)
+        attenuation, _, index = _folding(self.grid, self.factor)
+        heard = self.power * attenuation**2 / self._coarse_power.flatten()[index]
+        return self.power * (1 - heard).clamp(min=0)
 
     @property
     def fine(self) -> Grid:
@@ -88,11 +84,13 @@ class Subgrid:
     @property
     def coarse_power(self) -> Float[Tensor, "y half_x"]:
         """The same of the coarse averages, as `torch.fft.rfft2` orders them."""
+        return self._coarse_power[:, : self.grid.shape[1] // 2 + 1]
+
+    @property
+    def _coarse_power(self) -> Float[Tensor, "y x"]:
         return self.level * _coarse_power(self.grid, self.factor, self.slope)
 
-    def draw(
-        self, coarse: Float[Tensor, "draw y x"], *, generator: torch.Generator
-    ) -> Complex[Tensor, "draw row col"]:
+    def draw(self, coarse: Float[Tensor, "draw y x"], *, generator: torch.Generator) -> Complex[Tensor, "draw row col"]:
         """Fine states whose averages are ``coarse``, one for each."""
         fine = self.fine
         white = torch.randn((len(coarse), *fine.shape), dtype=torch.float64, generator=generator)
@@ -100,35 +98,48 @@ class Subgrid:
         return u_hat + self.mean(coarse - average_pool(fine.synthesise(u_hat), self.factor))
 
     def mean(self, coarse: Float[Tensor, "*batch y x"]) -> Complex[Tensor, "*batch row col"]:
-        """The mean fine state given its averages."""
-        dual = torch.fft.irfft2(torch.fft.rfft2(coarse) / (self.coarse_power * self.grid.shape[0] * self.grid.shape[1]), s=self.grid.shape)
-        return self.power * self.fine.analyse(_spread_out(dual, self.factor)) * self.fine.shape[0] * self.fine.shape[1]
-
-
-def _spread_out(coarse: Tensor, factor: int) -> Tensor:
-    """The adjoint of average pooling."""
-    return coarse.repeat_interleave(factor, -1).repeat_interleave(factor, -2) / factor**2
+        """The mean fine state given its averages: each coarse coefficient is shared out among the modes that fold onto it."""
+        attenuation, phase, index = _folding(self.grid, self.factor)
+        coarse_hat = torch.fft.fft2(coarse, norm="forward") / self._coarse_power
+        return self.power * attenuation * phase.conj() * coarse_hat.flatten(-2)[..., index]
 
 
 def _power_law(grid: Grid, slope: float) -> Float[Tensor, "row col"]:
     unit = 2 * torch.pi / max(grid.extent)
     size = torch.sqrt(wavenumbers(grid.block_shape, grid.extent).squared) / unit
-    return size.clamp(min=min(1.0, float(size[size > 0].min()))) ** -slope
+    power = size.clamp(min=min(1.0, float(size[size > 0].min()))) ** -slope
+    power[grid.block_shape[0] // 2] = 0.0  # a block has this row for its shape's sake; no grid of it carries the mode
+    return power
+
+
+@lru_cache(maxsize=16)
+def _folding(grid: Grid, factor: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For each fine mode: what averaging leaves of it, its phase at the first coarse centre, and the coarse mode
+    (a flat index of the whole plane) that it folds onto."""
+    block = grid.refine(factor).block_shape
+    rows, cols = mode_numbers(block)
+    (ny, nx), angle = grid.shape, torch.pi * (rows[:, None] / grid.shape[0] + cols / grid.shape[1]).to(torch.float64)
+    phase = torch.polar(torch.ones_like(angle), angle)
+    return pooling_attenuation(grid, factor, block), phase, (rows[:, None] % ny) * nx + cols % nx
 
 
 @lru_cache(maxsize=256)
-def _coarse_power(grid: Grid, factor: int, slope: float) -> Float[Tensor, "y half_x"]:
-    fine = grid.refine(factor)
-    impulse = torch.zeros(grid.shape, dtype=torch.float64)
-    impulse[0, 0] = 1.0
-    smeared = fine.analyse(_spread_out(impulse, factor)) * _power_law(fine, slope) * (fine.shape[0] * fine.shape[1])
-    column = average_pool(fine.synthesise(smeared), factor)
-    return torch.fft.rfft2(column).real / impulse.numel()
+def _coarse_power(grid: Grid, factor: int, slope: float) -> Float[Tensor, "y x"]:
+    """Power of the coarse averages for level one: summed over the modes that fold together, in the whole plane."""
+    attenuation, _, index = _folding(grid, factor)
+    power = _power_law(grid.refine(factor), slope) * attenuation**2
+    flat = torch.zeros(grid.shape[0] * grid.shape[1], dtype=torch.float64)
+    flat.index_add_(0, index.flatten(), power.flatten())
+    half = flat.reshape(grid.shape).clone()
+    # the columns with negative mode numbers are the mirror images of those with positive ones
+    flat.zero_().index_add_(0, index[:, 1:].flatten(), power[:, 1:].flatten())
+    return half + flat.reshape(grid.shape).roll((-1, -1), (0, 1)).flip(0, 1)
 
 
 @lru_cache(maxsize=16)
 def _coarse_powers(grid: Grid, factor: int) -> Float[Tensor, "slope y half_x"]:
-    return torch.stack([_coarse_power(grid, factor, float(slope)) for slope in _SLOPES])
+    half = grid.shape[1] // 2 + 1
+    return torch.stack([_coarse_power(grid, factor, float(slope))[:, :half] for slope in _SLOPES])
 
 
 @lru_cache(maxsize=16)

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "latentpde"
 
 CORE = ["grid.py", "pde/*.py", "latent.py", "decoder.py", "observation.py"]
-ABOVE_CORE = ["estimators", "simulate", "bench", "cli", "report"]
-KNOWS_TRUTH = ["simulate", "metrics"]
+ABOVE_CORE = ["estimators", "simulation", "bench", "cli", "report"]
+KNOWS_TRUTH = ["simulation", "metrics"]
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_estimators_keep_their_private_parts():
     ("source", "name"),
     [
         ("import latentpde.simulation", "latentpde.simulation"),
-        ("from latentpde import simulate as s", "latentpde.simulation"),
-        ("from ..simulate.masks import radial", "latentpde.simulation.masks.radial"),
+        ("from latentpde import simulation as s", "latentpde.simulation"),
+        ("from ..simulation.masks import radial", "latentpde.simulation.masks.radial"),
         ("from .exact import _solve", "latentpde.estimators.exact._solve"),
-        ("def late():\n    from .. import simulate", "latentpde.simulation"),
+        ("def late():\n    from .. import simulation", "latentpde.simulation"),
     ],
 )
 def test_every_way_to_import_is_seen(source, name):

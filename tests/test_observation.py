@@ -290,9 +290,6 @@ def test_masks_and_noise_may_differ_between_samples():
     np.testing.assert_array_equal(data.mask[:, 0], mask)
     per_reading = Observation.from_arrays(np.ones((3, 1, 4, 6)), noise_std=noise[:, None])
     np.testing.assert_array_equal(per_reading.noise_std[:, 0], noise)
-    per_sample = Observation.from_arrays(np.ones((3, 4, 6)), noise_std=[0.1, 0.2, 0.3])
-    for i, expected in enumerate((0.1, 0.2, 0.3)):
-        assert (per_sample.noise_std[i] == expected).all()
 
 
 def test_noise_of_the_readings_own_shape_is_taken_as_it_is():
@@ -345,7 +342,7 @@ def with_value(value, at=(1, 2), shape=(4, 6)):
         ({"values": GOOD, "noise_std": float("nan")}, "noise's standard deviation must be a positive"),
         ({"values": GOOD, "noise_std": float("inf")}, "noise's standard deviation must be a positive"),
         ({"values": GOOD, "noise_std": with_value(0.0)}, "noise's standard deviation must be a positive"),
-        ({"values": GOOD, "noise_std": np.ones(5)}, r"noise's shape \(5,\)"),
+        ({"values": GOOD, "noise_std": np.ones(5)}, r"noise standard deviation has shape \(5,\)"),
         ({"values": GOOD, "noise_std": "loud"}, "noise standard deviation must be numbers"),
         ({"values": [["a", "b"]]}, "readings must be numbers"),
         ({"values": np.ones((3, 4, 6)), "times": [0.1, 0.2]}, r"2 time\(s\), got shape \(1, 3, 4, 6\)"),

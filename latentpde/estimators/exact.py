@@ -108,9 +108,7 @@ class Exact(Estimator):
                 state = InitialState.of(
                     case, detail=self.detail, noise_std=self.initial_noise_std, prior=self.initial_prior
                 )
-                model = CollapsedModel(
-                    case, decoder, state.mean_hat, state.std, _detail_variance(state, case, decoder)
-                )
+                model = CollapsedModel(case, decoder, state.mean_hat, state.std, _detail_variance(state, case, decoder))
                 samples = self._sample(model, prior, rng)
                 theta = prior.theta(samples.points[samples.resample(num_samples, generator=rng)])
                 unknown = model.conditional(theta, generator=torch_rng)

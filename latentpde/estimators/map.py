@@ -62,7 +62,7 @@ class Map(Estimator):
         with progress(self.name, len(starts) * self.num_steps, show=show_progress) as advance:
             for start in starts:
                 operator = ObservationOperator(observation[start : start + CASES_AT_ONCE], decoder)
-                latents.append(self.minimise(operator, seed=seed + start, advance=advance))
+                latents.append(self.minimise(operator, seed=seed, advance=advance))
                 with torch.no_grad():
                     residuals.append(operator.residual(latents[-1]))
         z, residual = torch.cat(latents), torch.cat(residuals)
@@ -88,9 +88,11 @@ class Map(Estimator):
     ) -> Float[Tensor, "sample restart latent"]:
         """All restarts of all cases, after the last step."""
         generator = torch.Generator().manual_seed(seed)
-        shape = (operator.observation.num_samples, self.num_restarts, operator.decoder.latent.size)
-        z = self.start_std * torch.randn(shape, dtype=torch.float64, generator=generator)
-        z.requires_grad_(True)
+        # All cases share their starts, so that a case comes out the same alone and in any batch.
+        starts = torch.randn(
+            (self.num_restarts, operator.decoder.latent.size), dtype=torch.float64, generator=generator
+        )
+        z = (self.start_std * starts).repeat(len(operator.observation), 1, 1).requires_grad_(True)
         adam = torch.optim.Adam([z], lr=self.learning_rate)
         for _ in range(self.num_steps):
             adam.zero_grad()

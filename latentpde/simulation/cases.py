@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import torch
 
-from latentpde.decoder import Decoder
+from latentpde.decoder import Decoder, as_times
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, average_pool, evaluate
 from latentpde.latent import Latent
@@ -87,7 +87,9 @@ class Simulation:
             raise UsageError(f"the seed must not be negative, got {self.seed}")
         if self.times is None:
             object.__setattr__(self, "times", (self._regime.time,))
+        as_times(self.times or (), torch.zeros(0, dtype=torch.float64))
         self.grid.coarsen(self.pooling)
+        _ = self.latent  # refuses what makes no prior
 
     @property
     def _regime(self) -> Regime:

@@ -9,8 +9,8 @@ what is unknown, and :math:`R_m(\theta)` the response of mode :math:`m` (``H`` f
 so :math:`c` integrates out: :math:`y \sim N(a(\theta), S(\theta))`. Two forms of the same density:
 
 *covariance*, for few readings
-    :math:`S` between two readings depends on their distance alone, so a product of :math:`|R|^2` with a table of cosines
-    over the *distinct* distances gives it, a gather puts it in place, and Cholesky does the rest;
+    :math:`S` between two readings depends on their distance alone, so a product of :math:`|R|^2` with a table of
+    cosines over the *distinct* distances gives it, a gather puts it in place, and Cholesky does the rest;
 *information*, for many readings
     :math:`\Lambda = I + \sum_i \sigma_i^{-2} b_i b_i^T` is of the size of the latent; the sums over readings do not
     depend on :math:`\theta` and are taken once, so the cost of an evaluation does not grow with the readings.
@@ -132,7 +132,7 @@ class CollapsedModel:
         return self.decoder.latent.forcing_std * parts.movedim(2, 1).flatten(1)
 
     def state(self, unknown: Complex[Tensor, "batch unknown"]) -> Complex[Tensor, "batch mode"] | None:
-        """Deviations of the initial state's coefficients in whitened unknowns, as a flat block; ``None`` if it is known."""
+        """Deviations of the initial state's coefficients, as a flat block; ``None`` where it is known."""
         if self._state_std is None:
             return None
         scale, keep, num_modes = self._state_std

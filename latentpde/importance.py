@@ -4,15 +4,15 @@ The densities here are cheap, smooth, and have many narrow modes far apart, the 
 reports that all is well. So nothing walks:
 
 1. a scrambled Sobol sequence sweeps the box;
-2. the samples so far, weighted for a *tempered* density :math:`p^\beta` with the largest :math:`\beta` that leaves enough
-   of them alive, are summarised by a mixture of Student distributions;
+2. the samples so far, weighted for a *tempered* density :math:`p^\beta` with the largest :math:`\beta` that leaves
+   enough of them alive, are summarised by a mixture of Student distributions;
 3. new samples come from that mixture; all samples, old and new, are weighted against the average of all proposals so
    far (the deterministic-mixture weights of adaptive multiple importance sampling, Cornuet et al. 2012);
 4. 2 and 3 repeat until :math:`\beta = 1` and the effective sample size suffices.
 
-Two halves do this independently. Each estimates the evidence; where they disagree, a mode was missed by one of them, and
-the search is repeated with four times the effort. All samples of all rounds enter the result, so what either found stays
-found.
+Two halves do this independently. Each estimates the evidence; where they disagree, a mode was missed by one of them,
+and the search is repeated with four times the effort. All samples of all rounds enter the result, so what either
+found stays found.
 """
 
 from __future__ import annotations
@@ -38,19 +38,25 @@ class Effort:
     """How hard to search.
 
     Args:
-        sweep: Sobol points per half; a power of two.
+        sweep: Sobol points per half to begin with; a power of two.
+        most_doublings: of the sweep, while it leaves the density so rugged that ``coldest`` is not reached.
+        coldest: inverse temperature that a sweep must support.
         step: samples per half and iteration.
         alive: effective samples that a tempered fit is made from.
         target: effective samples wanted in the end.
         most_rounds: searches, each of four times the effort of the one before.
+        most_evaluations: after which no further round begins.
         most_iterations: per search.
     """
 
-    sweep: int = 1024
+    sweep: int = 512
+    most_doublings: int = 2
+    coldest: float = 0.02
     step: int = 256
     alive: float = 100.0
     target: float = 400.0
     most_rounds: int = 3
+    most_evaluations: int = 50_000
     most_iterations: int = 24
 
 
@@ -100,7 +106,7 @@ def sample_box(
         populations += halves
         gap, tolerance, effective = _compare(halves)
         trusted = gap <= tolerance and effective >= 0.25 * effort.target
-        if trusted:
+        if trusted or sum(p.num_evaluations for p in populations) > effort.most_evaluations:
             break
     points, log_weights = _merge(populations)
     total = logsumexp(log_weights)
@@ -174,13 +180,17 @@ def _search(
     halves: list[_Population], log_density: LogDensity, effort: Effort, scale: int, generator: np.random.Generator
 ) -> None:
     dim = halves[0].points.shape[1]
-    sweeps = [qmc.Sobol(dim, rng=generator).random(effort.sweep * scale) for _ in halves]
-    _evaluate(halves, sweeps, [None, None], [effort.sweep * scale] * 2, log_density)
-    wanted = effort.target / 2
+    wanted, alive = effort.target / 2, effort.alive * np.sqrt(scale)
+    sequences, num = [qmc.Sobol(dim, rng=generator) for _ in halves], effort.sweep * scale
+    for doublings in range(effort.most_doublings + 1):
+        _evaluate(halves, [sequence.random(num) for sequence in sequences], [None, None], [num, num], log_density)
+        if min(half.temper(alive)[0] for half in halves) >= effort.coldest:
+            break
+        num = effort.sweep * scale * 2**doublings
     for _ in range(effort.most_iterations):
         fits, done = [], []
         for half in halves:
-            beta, weights = half.temper(effort.alive * np.sqrt(scale))
+            beta, weights = half.temper(alive)
             done.append(beta == 1.0 and _effective_size(weights) >= wanted)
             fits.append(_Mixture.fit(half.points, weights, generator))
             half.forget(weights)

@@ -1,7 +1,7 @@
-"""What is known of a case's initial state: its coarse cells, exactly or with noise or not at all, and below them a prior.
+r"""What is known of a case's initial state: its coarse cells (exactly, with noise, or not at all), and a prior below.
 
-The coarse state is Gaussian, :math:`c \\sim N(\\hat c, V)` with :math:`V` circulant (zero where the cells are exact); given
-it, the fine state is drawn with the cells' averages right (`latentpde.subgrid`).
+The coarse state is Gaussian, :math:`c \sim N(\hat c, V)` with :math:`V` circulant (zero where the cells are exact);
+given it, the fine state is drawn with the cells' averages right (`latentpde.subgrid`).
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Complex, Float
 from torch import Tensor
@@ -299,7 +300,8 @@ def _like_readings(array: Tensor, values: Tensor, what: str) -> Tensor:
 
 def _float64(array, what: str) -> Tensor:
     try:
-        return torch.as_tensor(array, dtype=torch.float64)
+        # a copy: what is observed does not change when the caller's array does
+        return torch.tensor(np.asarray(array), dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"the {what} must be numbers, got {type(array).__name__}: {error}") from error
 

@@ -74,8 +74,7 @@ class Registry(Generic[T]):
             return
         group, self._entry_point_group = self._entry_point_group, None
         for entry in entry_points(group=group):
-            thing = entry.load()
-            self.register(entry.name, thing() if isinstance(thing, type) else thing)
+            self.register(entry.name, entry.load())
 
 
 def _fold(name: str) -> str:

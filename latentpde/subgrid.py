@@ -7,12 +7,12 @@ averaging over cells and :math:`K` the prior's covariance,
 
 .. math:: u = u' + K D^T (D K D^T)^{-1} (c - D u'), \qquad u' \sim N(0, K)
 
-(Matheron's rule). Both :math:`K` and :math:`D K D^T` are diagonal in Fourier space: each coarse mode is the sum of the fine
-modes that fold onto it, and is shared out among them again.
+(Matheron's rule). Both :math:`K` and :math:`D K D^T` are diagonal in Fourier space: each coarse mode is the sum of
+the fine modes that fold onto it, and is shared out among them again.
 
-The fit maximises Whittle's likelihood :math:`-\sum_n \log \lambda_n + |\hat c_n|^2 / \lambda_n` of the coarse
-coefficients, where :math:`\lambda_n` is what the prior gives *after* averaging and folding. It is the mean power that it
-matches, so a spectrum of a few strong lines, as sharp fronts have, is not mistaken for a weak one, as it is by a
+The fit maximises Whittle's likelihood :math:`-\sum_n (\log \lambda_n + |\hat c_n|^2 / \lambda_n)` of the coarse
+coefficients, where :math:`\lambda_n` is what the prior gives *after* averaging and folding. It is the mean power that
+it matches, so a spectrum of a few strong lines, as sharp fronts have, is not mistaken for a weak one, as it is by a
 straight line through log powers. Only the upper half of the resolved modes is used: the fit is there to be continued.
 """
 
@@ -98,7 +98,7 @@ class Subgrid:
         return u_hat + self.mean(coarse - average_pool(fine.synthesise(u_hat), self.factor))
 
     def mean(self, coarse: Float[Tensor, "*batch y x"]) -> Complex[Tensor, "*batch row col"]:
-        """The mean fine state given its averages: each coarse coefficient is shared out among the modes that fold onto it."""
+        """The mean fine state: each coarse coefficient is shared out among the modes that fold onto it."""
         attenuation, phase, index = _folding(self.grid, self.factor)
         coarse_hat = torch.fft.fft2(coarse, norm="forward") / self._coarse_power
         return self.power * attenuation * phase.conj() * coarse_hat.flatten(-2)[..., index]

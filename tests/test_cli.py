@@ -78,7 +78,7 @@ def test_simulate_reconstruct_evaluate(tmp_path):
 
     said = program("simulate", "balanced", "--num", "2", "--resolution", "32", "--pooling", "4", "-o", "cases.nc")
     assert "latentpde reconstruct cases.nc -o out.nc" in said  # what to do next
-    said = program("reconstruct", "cases.nc", "-o", "out.nc", "-O", "num_steps=3", "--method", "map")
+    said = program("reconstruct", "cases.nc", "-o", "out.nc", *TINY)
     assert "2 case(s) reconstructed by map in out.nc" in said
     scores = json.loads(program("evaluate", "out.nc", "cases.nc", "--json"))
     for name in ("rmse", "psd", "mae", "crps", "coverage90"):
@@ -156,6 +156,7 @@ assert "torch" not in sys.modules and "xarray" not in sys.modules
 
 def test_demo(run, tmp_path, monkeypatch):
     monkeypatch.setattr("latentpde.demo.reconstruct", partial(reconstruct, num_steps=3))
+    monkeypatch.setattr(Posterior, "report", lambda self, path, truth: path.touch())
     code, out, err = run("demo", "-o", tmp_path / "new" / "demo", "--method", "map")
     assert code == 0, err
     assert "RMSE" in out
@@ -164,6 +165,14 @@ def test_demo(run, tmp_path, monkeypatch):
         "rmse"
     ]
     assert f"RMSE {rmse:.3f}" in out
+
+
+@pytest.mark.slow
+def test_demo_in_full(tmp_path):
+    done = subprocess.run([*PROGRAM, "demo"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Open in a browser: demo/report.html" in done.stdout
+    assert (tmp_path / "demo" / "report.html").read_text().rstrip().endswith("</html>")
 
 
 # Wrong usage: exit code 2
@@ -519,7 +528,9 @@ def test_interrupted_reconstruction(refused, good, tmp_path, monkeypatch):
     assert _left(tmp_path) == {"o.nc": "old"}
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_interrupted_simulation(tmp_path, number, code):
     (tmp_path / "s.nc").write_text("old")
     command = ["simulate", "balanced", "--num", "1000000", "--resolution", "32", "-o", str(tmp_path / "s.nc")]

@@ -207,7 +207,7 @@ def test_entry_points_are_loaded(monkeypatch):
 
         @staticmethod
         def load():
-            return Decay
+            return Decay()
 
     monkeypatch.setattr(registry, "entry_points", lambda group: [Entry] if group == "latentpde.families" else [])
     table = registry.Registry("family", "families", "latentpde.families", check_family)

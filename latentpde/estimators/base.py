@@ -46,7 +46,7 @@ class Estimator(ABC):
 
 methods: Registry[type[Estimator]] = Registry("method", "methods", "latentpde.methods")
 
-DEFAULT_METHOD = "map"
+DEFAULT_METHOD = "exact"
 DEFAULT_FORCING_STD = 0.5
 DEFAULT_NUM_MODES = 12
 

@@ -9,14 +9,16 @@ globally from it (`latentpde.importance`), and :math:`q` given each of them draw
 coarse initial state leaves open below its cells is drawn too (`latentpde.subgrid`). The mean is Rao-Blackwellised: it
 averages conditional means, not draws.
 
-For ``lowres-solve`` readings this is the posterior, up to Monte Carlo error that the diagnostics state. Readings of the
-true field (``pooled``, ``point``) also hear the initial state below the coarse cell; its share of their variance is added
-to their noise, taken as independent between readings and evaluated in the middle of the coefficients' bounds.
+For ``lowres-solve`` readings this is the posterior, up to Monte Carlo error that the diagnostics state. Readings of
+the true field (``pooled``, ``point``) also hear the initial state below the coarse cell; its share of their variance
+is added to their noise, taken as independent between readings and evaluated in the middle of the coefficients'
+bounds.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -97,14 +99,14 @@ class Exact(Estimator):
     ) -> ExactPosterior:
         prior = _Prior.of(latent, self.gaussian, self.fixed)
         decoder = decoder_for(observation, latent)
-        states, draws, nodes, notes, unknowns = [], [], [], [], []
+        states, draws, nodes, notes, unknowns, seeds = [], [], [], [], [], []
         with progress(self.name, len(observation), show=show_progress) as advance:
             for i in range(len(observation)):
                 case = observation[i : i + 1]
-                # Each case has its own randomness, so that it comes out the same alone and in any batch.
-                sequence = np.random.SeedSequence(seed)
-                rng = np.random.default_rng(sequence)
-                torch_rng = torch.Generator().manual_seed(int(sequence.generate_state(1)[0]))
+                # A case's randomness follows from the seed and its readings: it comes out the same in any batch.
+                case_seed = zlib.crc32(case.values.numpy().tobytes(), seed)
+                rng = np.random.default_rng(case_seed)
+                torch_rng = torch.Generator().manual_seed(case_seed)
                 state = InitialState.of(
                     case, detail=self.detail, noise_std=self.initial_noise_std, prior=self.initial_prior
                 )
@@ -117,12 +119,13 @@ class Exact(Estimator):
                 theta = prior.theta(samples.points[samples.resample(self.num_mean_nodes, generator=rng)])
                 nodes.append(_pack(latent, theta, model.source(model.conditional(theta))))
                 states.append(state)
+                seeds.append(case_seed)
                 notes.append(_describe(samples, prior))
                 advance(1)
 
         def initial_hat(samples: slice) -> Complex[Tensor, "sample draw row col"]:
-            chosen = zip(states[samples], unknowns[samples], strict=True)
-            return torch.stack([state.draw(unknown, num_samples, seed=seed) for state, unknown in chosen])
+            chosen = zip(states[samples], unknowns[samples], seeds[samples], strict=True)
+            return torch.stack([state.draw(unknown, num_samples, seed=own) for state, unknown, own in chosen])
 
         return ExactPosterior(
             observation=observation,

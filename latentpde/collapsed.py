@@ -145,12 +145,12 @@ class CollapsedModel:
         if not self.num_unknown:
             return -0.5 * (residual**2 / self.variance + torch.log(2 * torch.pi * self.variance)).sum(-1)
         if self._form == "covariance":
-            factor = torch.linalg.cholesky(self._covariance(theta))
+            factor = _cholesky(self._covariance(theta))
             white = torch.linalg.solve_triangular(factor, residual[..., None], upper=False)[..., 0]
             log_det = 2 * torch.log(factor.diagonal(dim1=-2, dim2=-1)).sum(-1)
             return -0.5 * ((white**2).sum(-1) + log_det + len(self.values) * math.log(2 * math.pi))
         precision, rhs = self._information(theta, residual)
-        factor = torch.linalg.cholesky(precision)
+        factor = _cholesky(precision)
         white = torch.linalg.solve_triangular(factor, rhs[..., None], upper=False)[..., 0]
         log_det = 2 * torch.log(factor.diagonal(dim1=-2, dim2=-1)).sum(-1)
         fit = (residual**2 / self.variance + torch.log(2 * torch.pi * self.variance)).sum(-1)
@@ -168,11 +168,11 @@ class CollapsedModel:
             if generator is not None:
                 noise = torch.randn(residual.shape, dtype=torch.float64, generator=generator)
                 residual = residual - self._predict(theta, prior) - torch.sqrt(self.variance) * noise
-            factor = torch.linalg.cholesky(self._covariance(theta))
+            factor = _cholesky(self._covariance(theta))
             dual = torch.cholesky_solve(residual[..., None], factor)[..., 0]
             return prior + self._adjoint(theta, dual)
         precision, rhs = self._information(theta, residual)
-        factor = torch.linalg.cholesky(precision)
+        factor = _cholesky(precision)
         mean = torch.cholesky_solve(rhs[..., None], factor)[..., 0]
         if generator is not None:
             white = torch.cat([prior.real, prior.imag], dim=-1)
@@ -216,7 +216,8 @@ class CollapsedModel:
                 where = index[rows, cols]
                 blocks[a].append(table.index_select(1, where.flatten()).unflatten(1, where.shape))
         whole = blocks[0][0] if len(blocks) == 1 else torch.cat([torch.cat(row, dim=-1) for row in blocks], dim=-2)
-        return whole + torch.diag(self.variance)
+        whole.diagonal(dim1=-2, dim2=-1).add_(self.variance)
+        return whole
 
     def _tabulate(self, k: Tensor, positions: Tensor, keys: Tensor) -> None:
         """Cosines (and sines) of every distinct distance, and where each pair of readings finds its own."""
@@ -314,6 +315,12 @@ def _phase(k: Tensor, positions: Tensor) -> Float[Tensor, "mode position"]:
 
 def _as_wavenumbers(k: Tensor) -> Wavenumbers:
     return Wavenumbers(k[None, :, 0], k[None, :, 1])
+
+
+def _cholesky(matrix: Tensor) -> Tensor:
+    """The lower factor; NaN where the matrix is not positive definite to rounding, rather than an error for the batch."""
+    factor, info = torch.linalg.cholesky_ex(matrix)
+    return torch.where((info > 0)[:, None, None], torch.nan, factor) if bool(info.any()) else factor
 
 
 def _abs2(z: Tensor) -> Tensor:

@@ -192,7 +192,10 @@ def _search(
         for half in halves:
             beta, weights = half.temper(alive)
             done.append(beta == 1.0 and _effective_size(weights) >= wanted)
-            fits.append(_Mixture.fit(half.points, weights, generator))
+            # On the way there are many modes, and a component for each finds them; at the end few, and smooth fits
+            # that leave no gaps between components give the better weights.
+            per_component = 1.0 * dim if beta < 1 else 4.0 * dim
+            fits.append(_Mixture.fit(half.points, weights, per_component, generator))
             half.forget(weights)
         if all(done):
             return
@@ -247,15 +250,25 @@ class _Mixture:
         return replace(self, log_shares=self.log_shares + np.log(factor))
 
     @classmethod
-    def fit(cls, points: ndarray, log_weights: ndarray, generator: np.random.Generator, steps: int = 12) -> _Mixture:
-        """Expectation-maximisation on weighted points, with covariances shrunk to their common one."""
+    def fit(
+        cls,
+        points: ndarray,
+        log_weights: ndarray,
+        per_component: float,
+        generator: np.random.Generator,
+        steps: int = 8,
+    ) -> _Mixture:
+        """Expectation-maximisation on weighted points, with covariances shrunk to their common one.
+
+        There is one component per ``per_component`` effective points.
+        """
         weights = np.exp(log_weights - logsumexp(log_weights))
         order = np.argsort(weights)[::-1]
         enough = int(np.searchsorted(np.cumsum(weights[order]), 0.999)) + 1
         chosen = order[: max(enough, 2 * points.shape[1] + 2)]
         x, w = points[chosen], weights[chosen] / weights[chosen].sum()
         dim, size = x.shape[1], 1 / (w**2).sum()
-        count = int(np.clip(size / (4 * dim), 1, _MOST_COMPONENTS))
+        count = int(np.clip(size / per_component, 1, _MOST_COMPONENTS))
         x0 = w @ x
         x = x - x0
         products = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
@@ -284,14 +297,19 @@ class _Mixture:
         return replace(mixture, means=mixture.means + x0)
 
     def component_densities(self, x: ndarray) -> ndarray:
-        num, dim = self.means.shape
-        centres = np.einsum("kij,kj->ki", self.whiten, self.means)
-        white = x @ self.whiten.reshape(num * dim, dim).T - centres.ravel()
-        distance = (white.reshape(len(x), num, dim) ** 2).sum(-1)
+        dim = x.shape[1]
+        distance = np.zeros((len(x), len(self.means)))
+        for rows in self.whiten.swapaxes(0, 1):  # one axis at a time: sums over an axis of three are slow
+            white = x @ rows.T
+            white -= (rows * self.means).sum(1)
+            distance += np.square(white, out=white)
         constant = gammaln((_DEGREES + dim) / 2) - gammaln(_DEGREES / 2) - dim / 2 * np.log(_DEGREES * np.pi)
         log_volume = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(1)
-        tail = (_DEGREES + dim) / 2 * np.log1p(distance / _DEGREES)
-        return (self.log_shares + constant - log_volume) - tail
+        distance /= _DEGREES
+        tail = np.log1p(distance, out=distance)
+        tail *= -(_DEGREES + dim) / 2
+        tail += self.log_shares + constant - log_volume
+        return tail
 
     def log_density(self, x: ndarray) -> ndarray:
         parts = self.component_densities(x)

@@ -28,7 +28,15 @@ SEED = 7
 def measure_simulation(num: int = 5000) -> dict:
     """Stream cases of a regime to disk in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(Path(sys.executable).parent / "latentpde"), "simulate", "balanced", "--num", str(num), "-q", "-o"]
+        command = [
+            str(Path(sys.executable).parent / "latentpde"),
+            "simulate",
+            "balanced",
+            "--num",
+            str(num),
+            "-q",
+            "-o",
+        ]
         start = time.perf_counter()
         subprocess.run([*command, f"{folder}/cases.nc"], check=True)
         seconds = time.perf_counter() - start
@@ -45,7 +53,9 @@ def measure_method(method: str, regime: str, num: int, num_samples: int) -> dict
     mean = posterior.mean().values
     seconds = time.perf_counter() - start
     draws = posterior.draws().values if posterior.has_spread else None
-    scores = {name: round(float(np.mean(v)), 4) for name, v in score(mean, truth, draws).items()}
+    scores = {
+        name: round(float(np.mean(v)), 4) for name, v in score(mean, truth, draws).items() if np.isfinite(v).all()
+    }
     scores["rmse_error"] = round(float(np.std(score(mean, truth)["rmse"], ddof=1) / np.sqrt(num)), 4)
     if draws is not None:
         scores["coverage50"] = round(float(np.mean(coverage(draws, truth, 0.5))), 4)

@@ -44,7 +44,7 @@ class Map(Estimator):
     num_steps: int = 300
     num_restarts: int = 3
     weight: float = 0.01
-    learning_rate: float = 0.2  # chosen on the validation split by tools/tune_map.py
+    learning_rate: float = 0.4  # chosen on the validation split by tools/tune_map.py
     start_std: float = 1.0
 
     def __post_init__(self):

@@ -132,12 +132,17 @@ def _square(z: Tensor) -> Tensor:
 
 def sinc_sqrt(x: Tensor) -> Tensor:
     r""":math:`\sin\sqrt x / \sqrt x`, and its continuation :math:`\sinh\sqrt{-x} / \sqrt{-x}` to negative arguments."""
+    if bool((x > _NEAR).all()):
+        root = torch.sqrt(x)
+        return torch.sin(root) / root
     root, minus_root = _roots(x)
     value = torch.where(x > _NEAR, torch.sin(root) / root, _series(x.clamp(-_NEAR, _NEAR), _SINC))
     return torch.where(x < -_NEAR, torch.sinh(minus_root) / minus_root, value)
 
 
 def _cos_sqrt(x: Tensor) -> Tensor:
+    if bool((x > _NEAR).all()):
+        return torch.cos(torch.sqrt(x))
     root, minus_root = _roots(x)
     value = torch.where(x > _NEAR, torch.cos(root), _series(x.clamp(-_NEAR, _NEAR), _COS))
     return torch.where(x < -_NEAR, torch.cosh(minus_root), value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import sys
 from enum import StrEnum
@@ -91,7 +92,7 @@ def simulate(
     seed: Seed = 0,
     split: Annotated[Split, typer.Option(help="Sets that share nothing.")] = Split.test,
     mask: Annotated[str | None, typer.Option(help="One mask for all cases; see `latentpde list masks`.")] = None,
-    sparsity: Annotated[float | None, typer.Option(help="Share of coarse cells observed. [default: 0.05]")] = None,
+    sparsity: Annotated[float | None, typer.Option(help="Share of coarse cells observed. By default 0.05.")] = None,
     noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.15,
     forcing: Annotated[bool, typer.Option(help="Whether the PDE has a source.")] = True,
     observed: Annotated[Kind, typer.Option(help="What a reading is of.")] = Kind.lowres_solve,
@@ -130,8 +131,11 @@ def reconstruct(
     pde: Annotated[str | None, typer.Option(help="PDE family, where the file does not name it.")] = None,
     method: Annotated[str | None, typer.Option(help="See `latentpde list methods`.")] = None,
     num_samples: Annotated[int, typer.Option(min=1, help="Posterior draws per case.")] = 12,
-    resolution: Annotated[int | None, typer.Option(min=1, help="Cells along the shorter side. [default: 128]")] = None,
+    resolution: Annotated[int | None, typer.Option(min=1, help="Cells along the shorter side. By default 128.")] = None,
     seed: Seed = 0,
+    kind: Annotated[
+        Kind | None, typer.Option("--observed", help="What readings are: pooled for averages over their cells.")
+    ] = None,
     noise_std: Annotated[float | None, typer.Option(help="Noise, where the file does not say it.")] = None,
     time: Annotated[
         list[float] | None, typer.Option(help="Time of each snapshot, where the file does not say it.")
@@ -141,7 +145,7 @@ def reconstruct(
     ] = None,
     forcing_std: Annotated[float | None, typer.Option(help="Strength of the source beforehand.")] = None,
     num_modes: Annotated[
-        int | None, typer.Option(min=0, help="Fourier modes of the source; 0 for none. [default: 12]")
+        int | None, typer.Option(min=0, help="Fourier modes of the source; 0 for none. By default 12.")
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-O", help="Option of the method: num_steps=80. Repeatable.")
@@ -152,9 +156,10 @@ def reconstruct(
     quiet: Quiet = False,
 ) -> None:
     """Reconstruct the whole field from sparse readings."""
+    from latentpde.dataset import observation_from_dataset
     from latentpde.estimators import reconstruct as run
     from latentpde.estimators.base import DEFAULT_METHOD
-    from latentpde.io import check_writable, observation_from_dataset, open_observed
+    from latentpde.io import check_writable, open_observed
 
     method = method or DEFAULT_METHOD
     if noise_std is not None and not 0 < noise_std < math.inf:
@@ -168,7 +173,11 @@ def reconstruct(
     for path in paths[1:]:
         check_writable(path)
     observation = observation_from_dataset(
-        open_observed(observed), family=pde, noise_std=noise_std, times=tuple(time) if time else None
+        open_observed(observed),
+        family=pde,
+        noise_std=noise_std,
+        times=tuple(time) if time else None,
+        observed_kind=kind.value if kind else None,
     )
     posterior = run(
         observation,
@@ -240,6 +249,8 @@ def list_(what: Annotated[Listing, typer.Argument()], as_json: AsJson = False) -
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors become one clean message and the exit code of their kind."""
+    # On a busy machine threads that spin while they wait cost more than they give; torch reads this when it loads.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if arguments is None:
         # as tidy as Ctrl-C: batch systems and service managers send this
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -318,7 +318,7 @@ def _as_wavenumbers(k: Tensor) -> Wavenumbers:
 
 
 def _cholesky(matrix: Tensor) -> Tensor:
-    """The lower factor; NaN where the matrix is not positive definite to rounding, rather than an error for the batch."""
+    """The lower factor; NaN, rather than an error for the whole batch, where rounding left none."""
     factor, info = torch.linalg.cholesky_ex(matrix)
     return torch.where((info > 0)[:, None, None], torch.nan, factor) if bool(info.any()) else factor
 

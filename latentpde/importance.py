@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 from scipy.stats import qmc
 
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
@@ -114,7 +114,7 @@ def sample_box(
     return WeightedSamples(
         points=points,
         log_weights=log_weights - total,
-        log_evidence=float(total),
+        log_evidence=total,
         log_evidence_error=float(1 / np.sqrt(max(effective, 1.0))),
         effective_size=float(effective),
         evidence_gap=float(gap),
@@ -334,6 +334,12 @@ def _seeds(x: ndarray, weights: ndarray, count: int, generator: np.random.Genera
         seeds.append(x[generator.choice(len(x), p=chance / chance.sum())])
         nearest = np.minimum(nearest, ((x - seeds[-1]) ** 2).sum(1))
     return np.stack(seeds)
+
+
+def logsumexp(values: ndarray) -> float:
+    """Of a list; minus infinity where all are."""
+    top = float(values.max(initial=-np.inf))
+    return top if not np.isfinite(top) else top + float(np.log(np.exp(values - top).sum()))
 
 
 def _effective_size(log_weights: ndarray) -> float:

@@ -90,7 +90,7 @@ class Posterior(ABC):
 
     def summary(self, resolution=None, keep_samples: bool = False) -> xr.Dataset:
         """Everything that ``out.nc`` holds."""
-        from latentpde.io import posterior_to_dataset
+        from latentpde.dataset import posterior_to_dataset
 
         return posterior_to_dataset(self, resolution, keep_samples)
 

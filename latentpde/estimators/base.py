@@ -80,7 +80,7 @@ def reconstruct(
         options: the method's own, such as ``num_steps`` of ``map``.
     """
     if not isinstance(observation, Observation):
-        observation = Observation.from_dataset(observation)
+        observation = Observation.from_dataset(observation, family=family if isinstance(family, str) else None)
     if family is None and observation.family is None:
         raise UsageError("the observation does not name its PDE; give family= (on the command line --pde)")
     if num_samples < 1:

@@ -9,6 +9,7 @@ Representations for Generative Reconstructions with Structured Sparsity*.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -50,8 +51,8 @@ class Map(Estimator):
     def __post_init__(self):
         if self.num_steps < 1 or self.num_restarts < 1:
             raise UsageError("map needs at least one step and one restart")
-        if not (self.learning_rate > 0 and self.weight >= 0 and self.start_std >= 0):
-            raise UsageError("map needs a positive learning_rate, and weight and start_std not negative")
+        if not (0 < self.learning_rate < math.inf and 0 <= self.weight < math.inf and 0 <= self.start_std < math.inf):
+            raise UsageError("map needs a positive learning_rate, and weight and start_std not negative, all finite")
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False

@@ -239,9 +239,10 @@ def simulate(regime: str | Regime, *, num: int = 8, seed: int = 0, **options) ->
 
     simulation = Simulation(regime=regime, seed=seed, **options)
     parts = list(simulation.batches(num))
+    nodes = {"/": [part.root for part in parts], "/truth": [part.children["truth"] for part in parts]}
     groups = {
-        path: xr.concat([part[path].to_dataset(inherit=False) for part in parts], "sample", data_vars="minimal")
-        for path in ("/", "/truth")
+        path: xr.concat([node.to_dataset(inherit=False) for node in group], "sample", data_vars="minimal")
+        for path, group in nodes.items()
     }
     return xr.DataTree.from_dict(groups)
 

@@ -1,0 +1,325 @@
+"""What the variables and attributes of a dataset mean: readings in, reconstructions out.
+
+The layout is that of ``cases.nc`` and ``out.nc`` in the guide. `latentpde.io` moves datasets to and from files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+import latentpde
+from latentpde.errors import DataError, LatentPDEError
+from latentpde.grid import Grid
+from latentpde.observation import Observation, Observed
+from latentpde.pde import families, get_family
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from latentpde.posterior import Posterior
+
+# Accepted names of the axes of gridded readings; the first is ours.
+_Y_NAMES = ("y_obs", "y", "lat", "latitude")
+_X_NAMES = ("x_obs", "x", "lon", "longitude")
+
+
+def observation_from_dataset(
+    data: xr.Dataset | xr.DataTree,
+    *,
+    family: str | None = None,
+    noise_std: float | None = None,
+    times: tuple[float, ...] | None = None,
+    extent: tuple[float, float] | None = None,
+    observed_kind: str | None = None,
+) -> Observation:
+    """Readings in the layout of ``cases.nc``; the arguments win over what the data say.
+
+    Axes are found by name, in any order. Where ``family`` is not the one that the data name, what they know of the
+    PDE's coefficients and source is of another PDE and does not count.
+    """
+    import xarray as xr
+
+    dataset = _ascending(data.to_dataset() if isinstance(data, xr.DataTree) else data)
+    if "observed" not in dataset:
+        raise DataError(f"expected a variable 'observed' with the readings; found: {_names(dataset)}")
+    observed, attributes = dataset["observed"], dataset.attrs
+    if 0 in observed.shape:
+        raise DataError(f"'observed' is empty; its axes have the lengths {dict(observed.sizes)}")
+    points, batched = "sensor" in observed.dims, "sample" in observed.dims
+    initial, grid = _initial_and_grid(dataset, observed, points, extent)
+    kind = observed_kind or _text(attributes.get("observed_kind")) or ("point" if points else "lowres-solve")
+    if kind not in get_args(Observed):
+        raise DataError(f"the attribute observed_kind must be one of {', '.join(get_args(Observed))}; found {kind!r}")
+    known = _known(attributes, family)
+    when = _times(dataset, observed, known["family"], times)
+    stated = _attribute(attributes, "noise_std", "one positive number", _is_positive, size=1)
+    noise = _first(noise_std, dataset.get("noise_std"), None if stated is None else float(stated[0]))
+    if noise is None:
+        raise DataError("the data do not say how noisy they are; add an attribute noise_std, or pass --noise-std")
+
+    # the full layout, so that masks and noise that lack an axis are repeated along it
+    reading_axes = ("sensor",) if points else _axes(observed)
+    sizes = {axis: observed.sizes.get(axis, 1) for axis in ("sample", "time", *reading_axes)}
+
+    def laid_out(array: xr.DataArray) -> np.ndarray:
+        values = _numbers(array, sizes)
+        return values if batched else values[0] if len(when) > 1 else values[0, 0]
+
+    positions = mask = None
+    if points:
+        missing = [name for name in ("sensor_y", "sensor_x") if name not in dataset]
+        if missing:
+            raise DataError(f"readings at sensors need {' and '.join(missing)}; found: {_names(dataset)}")
+        where = {axis: sizes[axis] for axis in (("sample",) * batched + ("sensor",))}
+        positions = np.stack([_numbers(dataset[name], where) for name in ("sensor_y", "sensor_x")], axis=-1)
+    if "mask" in dataset:
+        numbers = laid_out(dataset["mask"])
+        mask = (numbers != 0) & ~np.isnan(numbers)
+    return Observation.from_arrays(
+        laid_out(observed),
+        initial,
+        times=when,
+        noise_std=laid_out(noise) if isinstance(noise, xr.DataArray) else noise,
+        mask=mask,
+        grid=grid,
+        positions=positions,
+        observed=kind,  # pyright: ignore[reportArgumentType]
+        **known,
+    )
+
+
+def posterior_to_dataset(posterior: Posterior, resolution=None, keep_samples: bool = False) -> xr.Dataset:
+    """What ``out.nc`` holds; CF conventions."""
+    import xarray as xr
+
+    from latentpde.posterior import LatentPosterior
+
+    family = None
+    arrays = {
+        "mean": posterior.mean(resolution).assign_attrs(long_name="posterior mean"),
+        "std": posterior.std(resolution).assign_attrs(long_name="posterior standard deviation"),
+        "quantiles": posterior.quantiles(resolution=resolution).assign_attrs(long_name="pointwise quantiles"),
+    }
+    if isinstance(posterior, LatentPosterior):
+        family = posterior.decoder.latent.family.name
+        arrays["source_mean"] = posterior.source(resolution).assign_attrs(long_name="posterior mean of the source")
+        arrays["source_std"] = posterior.source_std(resolution).assign_attrs(
+            long_name="posterior standard deviation of the source"
+        )
+        arrays["coefficients"] = posterior.coefficients.assign_attrs(long_name="draws of the coefficients of the PDE")
+    if keep_samples:
+        arrays["samples"] = posterior.draws(resolution).assign_attrs(long_name="posterior draws of the field")
+    fields = {"mean", "std", "quantiles", "source_mean", "source_std", "samples"}
+    with np.errstate(over="ignore"):
+        dataset = xr.Dataset({k: v.astype(np.float32) if k in fields else v for k, v in arrays.items()})
+    if not np.isfinite(dataset["mean"]).all():
+        raise LatentPDEError(
+            f"{posterior.method} found no finite field; do bounds or times let the PDE grow without limit, "
+            "or is a step of the method too long?"
+        )
+    for axis in ("y", "x"):
+        dataset[axis].attrs = {"axis": axis.upper(), "long_name": f"{axis} at the cell's centre"}
+    dataset["time"].attrs = {"long_name": "PDE time"}
+    summary = {}
+    for name, value in posterior.diagnostics.items():
+        per_sample = np.ndim(value) >= 1 and posterior.observation.batched
+        if np.ndim(value) == 1 and per_sample:
+            dataset[f"diagnostic_{name}"] = ("sample", np.asarray(value))
+        else:
+            summary[name] = np.asarray(value).tolist()
+    dataset.attrs = {
+        "Conventions": "CF-1.11",
+        "title": "field reconstructed from sparse readings",
+        "source": f"latentpde {latentpde.__version__}, method {posterior.method}",
+        "latentpde_version": latentpde.__version__,
+        "method": posterior.method,
+        "has_spread": int(posterior.has_spread),
+        "seed": posterior.settings.get("seed", 0),
+        "options": json.dumps(posterior.settings),
+        "diagnostics": json.dumps(summary),
+        **({"family": family} if family else {}),
+    }
+    return dataset
+
+
+def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Grid]:
+    array = dataset.get("initial")
+    like = array if array is not None else observed
+    if points and array is None:
+        raise DataError("readings at sensors need an 'initial' state on a grid, which also fixes the domain")
+    axes = _axes(like)
+    sizes = {name: like.sizes[name] for name in axes}
+    if 0 in sizes.values():
+        raise DataError(f"{like.name!r} is empty; its axes have the lengths {dict(like.sizes)}")
+    spans = [_span(dataset, name) for name in axes]
+    if not points:
+        for name, other, span in zip(axes, _axes(observed), spans, strict=True):
+            if span and (others := _span(dataset, other)) and not np.allclose(span, others):
+                raise DataError(f"'observed' along {other!r} and 'initial' along {name!r} must lie on the same cells")
+    grid = Grid(tuple(sizes.values()), *_rectangle(spans, extent, dataset.attrs))
+    if array is None:
+        return None, grid
+    return _numbers(array, {**{d: observed.sizes[d] for d in ("sample",) if d in observed.dims}, **sizes}), grid
+
+
+def _rectangle(spans, extent, attributes) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Extent and origin, from the coordinates or, where there are none, the attribute; the unit square otherwise."""
+    stated = _attribute(attributes, "extent", "two positive numbers (height, width)", _is_positive, size=2)
+    height, width = (
+        length if span is None else span[1]
+        for span, length in zip(spans, (1.0, 1.0) if stated is None else stated.tolist(), strict=True)
+    )
+    if extent is None and stated is not None and not np.allclose((height, width), stated, rtol=1e-3, atol=0):
+        raise DataError(
+            f"the coordinates span {height:g} along y and {width:g} along x, the attribute extent says "
+            f"{stated[0]:g} and {stated[1]:g}; delete or correct the attribute"
+        )
+    start_y, start_x = (0.0 if span is None else span[0] for span in spans)
+    return extent or (height, width), (start_y, start_x)
+
+
+def _span(dataset, name: str) -> tuple[float, float] | None:
+    """Start and length of an axis, from its coordinate where there is one: cell centres, evenly spaced."""
+    if name not in dataset.coords or dataset.sizes[name] < 2:
+        return None
+    centres = _numbers(dataset[name], {name: dataset.sizes[name]})
+    steps = np.diff(centres)
+    if not np.isfinite(centres).all() or steps[0] <= 0 or not np.allclose(steps, steps[0], rtol=1e-4, atol=0):
+        raise DataError(
+            f"the coordinate {name!r} must be evenly spaced, found steps from {steps.min():g} to {steps.max():g}; "
+            "regrid the data"
+        )
+    step = (centres[-1] - centres[0]) / (len(centres) - 1)
+    start, length = float(centres[0] - step / 2), float(step * len(centres))
+    return (0.0 if abs(start) < 1e-9 * length else start), length
+
+
+def _ascending(dataset: xr.Dataset) -> xr.Dataset:
+    """The same with axes that run downwards, as latitudes often do, turned round."""
+    named = [name for name in (*_Y_NAMES, *_X_NAMES) if name in dataset.coords and dataset.sizes.get(name, 0) > 1]
+    downwards = [name for name in named if dataset[name].dtype.kind in "iuf" and dataset[name][0] > dataset[name][-1]]
+    return dataset.isel({name: slice(None, None, -1) for name in downwards})
+
+
+def _numbers(array: xr.DataArray, sizes: dict[str, int]) -> np.ndarray:
+    """Float64 values with exactly these axes, in this order; repeated along axes that the array lacks."""
+    extra = [str(name) for name in array.dims if name not in sizes]
+    if extra:
+        raise DataError(
+            f"{array.name!r} has an axis {', '.join(extra)} that means nothing here; "
+            f"expected {', '.join(sizes)}: select one entry of it, or rename it"
+        )
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{array.name!r} must hold real numbers, found {array.dtype}")
+    return np.array(array.variable.set_dims(sizes).values, dtype=float)
+
+
+def _known(attributes, family: str | None) -> dict[str, Any]:
+    """What the attributes say about the PDE and the readings."""
+    named = _text(attributes.get("family"))
+    if family is None and named is not None and named not in families:
+        raise DataError(
+            f"the data name an unknown PDE family {named!r}; correct their attribute family, or pass --pde with one "
+            f"of: {', '.join(families.names())}"
+        )
+    chosen = None if family is None and named is None else get_family(family or named or "")
+    known: dict[str, Any] = {
+        "family": None if chosen is None else chosen.name,
+        "regime": _text(attributes.get("regime")),
+        "pooling": _attribute(attributes, "pooling", "one whole number, at least 1", _is_count, size=1),
+    }
+    if known["pooling"] is not None:
+        known["pooling"] = int(known["pooling"][0])
+    if chosen is None or named is None or named not in families or get_family(named) is not chosen:
+        return known
+    std = _attribute(attributes, "forcing_std", "one number, not negative", _is_not_negative, size=1)
+    bounds = _attribute(
+        attributes,
+        "coefficient_bounds",
+        f"lower and upper bounds of {', '.join(chosen.coefficient_names)}, one after the other",
+        lambda numbers: bool(np.isfinite(numbers).all() and (numbers[::2] < numbers[1::2]).all()),
+        size=2 * len(chosen.coefficients),
+    )
+    if std is not None:
+        known["forcing_std"] = float(std[0])
+    if bounds is not None:
+        import torch
+
+        known["bounds"] = torch.from_numpy(bounds.reshape(-1, 2))
+    return known
+
+
+def _attribute(attributes, name: str, wanted: str, valid: Callable[[np.ndarray], bool], size: int | None = None) -> Any:
+    """Numbers of an attribute, or ``None`` where there is none."""
+    value = attributes.get(name)
+    if value is None:
+        return None
+    try:
+        numbers = np.array(value, dtype=float).ravel()
+    except (TypeError, ValueError):
+        numbers = np.array([])
+    if not numbers.size or size not in (None, numbers.size) or not valid(numbers):
+        raise DataError(f"the attribute {name} must be {wanted}; found {np.asarray(value).tolist()!r}")
+    return numbers
+
+
+def _is_positive(numbers: np.ndarray) -> bool:
+    return bool((np.isfinite(numbers) & (numbers > 0)).all())
+
+
+def _is_not_negative(numbers: np.ndarray) -> bool:
+    return bool((np.isfinite(numbers) & (numbers >= 0)).all())
+
+
+def _is_count(numbers: np.ndarray) -> bool:
+    return bool(((numbers >= 1) & (numbers < 2**31) & (numbers % 1 == 0)).all())
+
+
+def _axes(array) -> tuple[str, str]:
+    found = []
+    for names in (_Y_NAMES, _X_NAMES):
+        match = [name for name in names if name in array.dims]
+        if not match:
+            raise DataError(
+                f"expected an axis named one of {', '.join(names)}; "
+                f"{array.name!r} has {', '.join(map(str, array.dims)) or 'none'}: rename it"
+            )
+        found.append(match[0])
+    return found[0], found[1]
+
+
+def _times(dataset, observed, family: str | None, given) -> np.ndarray:
+    coordinate = dataset["time"] if "time" in dataset.coords else None
+    if given is None and coordinate is not None and coordinate.dims == ("time",) and "time" in observed.dims:
+        if coordinate.dtype.kind in "mM":
+            raise DataError("times must be numbers in the PDE's unit of time since the initial state, not dates")
+        given = _numbers(coordinate, {"time": coordinate.size})
+    if given is None and coordinate is not None and coordinate.ndim == 0 and coordinate.dtype.kind in "iuf":
+        given = coordinate.values  # what isel(time=...) leaves
+    if given is None:
+        given = _attribute(dataset.attrs, "time", "one number per snapshot, not negative", _is_not_negative)
+    if given is None and family is None:
+        raise DataError("the data do not say when they were taken; add an attribute time, or pass --time")
+    times = np.atleast_1d(np.array(get_family(family or "").default_time if given is None else given, dtype=float))
+    num_snapshots = observed.sizes.get("time", 1)
+    if times.shape != (num_snapshots,):
+        raise DataError(
+            f"expected one time for each of the {num_snapshots} snapshot(s) in 'observed', found {times.tolist()}"
+        )
+    return times
+
+
+def _first(*candidates):
+    return next((c for c in candidates if c is not None), None)
+
+
+def _text(value) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _names(dataset) -> str:
+    return ", ".join(map(str, dataset.data_vars)) or "no variables"

@@ -2,8 +2,8 @@ r"""What a coarse initial state leaves open.
 
 Coarse cells fix averages of the initial state and nothing finer. Below the cell the state is given an isotropic
 power-law prior, :math:`E|\hat u_k|^2 = A\,|k|^{-s}`, whose level and slope are fitted to the spectrum that the coarse
-cells do resolve; conditioning on the averages is then exact, with all aliases. On the fine grid, with :math:`D` the
-averaging over cells and :math:`K` the prior's covariance,
+cells do resolve and which steepens a little beyond it; conditioning on the averages is then exact, with all aliases.
+On the fine grid, with :math:`D` the averaging over cells and :math:`K` the prior's covariance,
 
 .. math:: u = u' + K D^T (D K D^T)^{-1} (c - D u'), \qquad u' \sim N(0, K)
 
@@ -27,6 +27,9 @@ from torch import Tensor
 
 from latentpde.grid import Grid, average_pool, mode_numbers, pooling_attenuation, wavenumbers
 
+# Spectra of real states bend down: beyond the coarse Nyquist the slope is this much steeper than below it. With 1 the
+# intervals of propagated detail cover 88 to 93 % for each kind of initial state; see tools/tune_subgrid.py.
+STEEPENING = 1.0
 _SLOPES = torch.arange(1.0, 16.01, 0.25, dtype=torch.float64)
 
 
@@ -61,7 +64,7 @@ class Subgrid:
     @classmethod
     def of_variance(cls, grid: Grid, factor: int, variance: float, slope: float) -> Subgrid:
         """The prior of a state with a given pointwise variance."""
-        power = _power_law(grid.refine(factor), slope)
+        power = _power_law(grid, factor, slope)
         total = 2 * power.sum() - power[:, 0].sum()
         return cls(grid, factor, variance / float(total), slope)
 
@@ -79,7 +82,7 @@ class Subgrid:
     @property
     def power(self) -> Float[Tensor, "row col"]:
         """``E|u_k|^2`` of the fine grid's modes."""
-        return self.level * _power_law(self.fine, self.slope)
+        return self.level * _power_law(self.grid, self.factor, self.slope)
 
     @property
     def coarse_power(self) -> Float[Tensor, "y half_x"]:
@@ -104,11 +107,15 @@ class Subgrid:
         return self.power * attenuation * phase.conj() * coarse_hat.flatten(-2)[..., index]
 
 
-def _power_law(grid: Grid, slope: float) -> Float[Tensor, "row col"]:
+@lru_cache(maxsize=256)
+def _power_law(grid: Grid, factor: int, slope: float) -> Float[Tensor, "row col"]:
+    """Power of the fine modes for level one."""
+    block = grid.refine(factor).block_shape
     unit = 2 * torch.pi / max(grid.extent)
-    size = torch.sqrt(wavenumbers(grid.block_shape, grid.extent).squared) / unit
-    power = size.clamp(min=min(1.0, float(size[size > 0].min()))) ** -slope
-    power[grid.block_shape[0] // 2] = 0.0  # a block has this row for its shape's sake; no grid of it carries the mode
+    size = torch.sqrt(wavenumbers(block, grid.extent).squared) / unit
+    nyquist = torch.pi / max(grid.spacing) / unit
+    power = size.clamp(min=1.0) ** -slope * (size / nyquist).clamp(min=1.0) ** -STEEPENING
+    power[block[0] // 2] = 0.0  # a block has this row for its shape's sake; no grid of it carries the mode
     return power
 
 
@@ -118,7 +125,8 @@ def _folding(grid: Grid, factor: int) -> tuple[Tensor, Tensor, Tensor]:
     (a flat index of the whole plane) that it folds onto."""
     block = grid.refine(factor).block_shape
     rows, cols = mode_numbers(block)
-    (ny, nx), angle = grid.shape, torch.pi * (rows[:, None] / grid.shape[0] + cols / grid.shape[1]).to(torch.float64)
+    ny, nx = grid.shape
+    angle = torch.pi * (rows[:, None].to(torch.float64) / ny + cols.to(torch.float64) / nx)
     phase = torch.polar(torch.ones_like(angle), angle)
     return pooling_attenuation(grid, factor, block), phase, (rows[:, None] % ny) * nx + cols % nx
 
@@ -127,7 +135,7 @@ def _folding(grid: Grid, factor: int) -> tuple[Tensor, Tensor, Tensor]:
 def _coarse_power(grid: Grid, factor: int, slope: float) -> Float[Tensor, "y x"]:
     """Power of the coarse averages for level one: summed over the modes that fold together, in the whole plane."""
     attenuation, _, index = _folding(grid, factor)
-    power = _power_law(grid.refine(factor), slope) * attenuation**2
+    power = _power_law(grid, factor, slope) * attenuation**2
     flat = torch.zeros(grid.shape[0] * grid.shape[1], dtype=torch.float64)
     flat.index_add_(0, index.flatten(), power.flatten())
     half = flat.reshape(grid.shape).clone()

@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from latentpde.decoder import Decoder
@@ -68,11 +68,11 @@ class CollapsedModel:
         self._snapshots = [slice(start, stop) for start, stop in zip([0, *ends[:-1]], ends, strict=True)]
         self.values = observation.values[0][mask]
         self.variance = observation.noise_std[0][mask] ** 2 + extra_variance
-        positions, keys = _positions(observation, order)
+        positions = _positions(observation, order)
         self._form = form or ("covariance" if len(self.values) <= COVARIANCE_LIMIT else "information")
 
         state = _Modes.of((initial_hat.shape[-2], initial_hat.shape[-1]), observation)
-        mean = state.weight * state.attenuation * initial_hat.flatten()[state.keep]
+        mean = state.weight * state.attenuation * initial_hat.flatten()
         heard = mean != 0
         self._state_k, mean = state.select(heard).k, mean[heard]
         self._state = mean[:, None] * torch.exp(1j * _phase(self._state_k, positions))
@@ -85,19 +85,20 @@ class CollapsedModel:
             unknown.append(("source", source))
             scales.append(source.weight * source.attenuation * forcing_scale(m) * decoder.latent.forcing_std)
         if initial_std is not None:
-            keep = initial_std.flatten()[state.keep] > 0
+            keep = initial_std.flatten() > 0
             part = state.select(keep)
             # A column of weight one holds each mode twice, as n and -n; elsewhere both parts share the variance.
-            split = torch.where(part.weight == 1, 1.0, math.sqrt(0.5))
-            amplitude = split * initial_std.flatten()[part.keep]
+            split = torch.full_like(part.weight, math.sqrt(0.5))
+            split[part.weight == 1] = 1.0
+            amplitude = split * initial_std.flatten()[part.index]
             unknown.append(("state", part))
             scales.append(part.weight * part.attenuation * amplitude)
-            self._state_std = amplitude, part.keep, initial_std.numel()
+            self._state_std = amplitude, part.index, initial_std.numel()
         self._unknown = unknown
         self._scale = torch.cat(scales) if scales else torch.zeros(0, dtype=torch.float64)
         k = torch.cat([part.k for _, part in unknown]) if unknown else torch.zeros((0, 2), dtype=torch.float64)
         if self._form == "covariance":
-            self._tabulate(k, positions, keys)
+            self._tabulate(k, positions, _pair_keys(observation, order))
         self._waves = self._scale * torch.exp(1j * _phase(k, positions)).T
         if self._form == "information":
             self._accumulate()
@@ -123,11 +124,7 @@ class CollapsedModel:
     def source(self, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch forcing"]:
         """The forcing latent ``q`` in whitened unknowns."""
         m = self.decoder.latent.num_modes
-        keep = next(part.keep for name, part in self._unknown if name == "source") if m else None
-        if keep is None:
-            return torch.zeros((len(unknown), 0), dtype=torch.float64)
-        block = torch.zeros((len(unknown), 2 * m * m), dtype=unknown.dtype)
-        block[:, keep] = unknown[:, : len(keep)]
+        block = unknown[:, : 2 * m * m]
         parts = torch.stack([block.real, block.imag], dim=1).unflatten(-1, (2, m, m))
         return self.decoder.latent.forcing_std * parts.movedim(2, 1).flatten(1)
 
@@ -273,40 +270,42 @@ class CollapsedModel:
 class _Modes:
     """Some modes of a block, as flat lists."""
 
-    def __init__(self, k: Tensor, weight: Tensor, attenuation: Tensor, keep: Tensor):
-        self.k, self.weight, self.attenuation, self.keep = k, weight, attenuation, keep
+    def __init__(self, k: Tensor, weight: Tensor, attenuation: Tensor, index: Tensor):
+        self.k, self.weight, self.attenuation, self.index = k, weight, attenuation, index
 
     @classmethod
     def of(cls, block_shape: tuple[int, int], observation: Observation) -> _Modes:
-        """The modes of a block that readings can hear: a coarse solve knows none beyond its Nyquist."""
+        """All modes of a block, with what readings hear of each: a coarse solve nothing beyond its Nyquist."""
         rows, cols = (n.to(torch.float64) for n in mode_numbers(block_shape))
         grid = observation.grid
         row, col = torch.meshgrid(rows, cols, indexing="ij")
-        keep = torch.ones_like(row, dtype=torch.bool)
         attenuation = torch.ones_like(row)
         if observation.observed == "lowres-solve":
-            keep = (2 * row.abs() < grid.shape[0]) & (2 * col < grid.shape[1])
+            attenuation = ((2 * row.abs() < grid.shape[0]) & (2 * col < grid.shape[1])).to(torch.float64)
         elif observation.observed == "pooled":
             attenuation = pooling_attenuation(grid, observation.pooling, block_shape)
         k = 2 * torch.pi * torch.stack([row / grid.extent[0], col / grid.extent[1]], dim=-1)
-        weight = torch.where(col == 0, 1.0, 2.0)
-        index = keep.flatten().nonzero()[:, 0]
-        return cls(k.flatten(0, 1)[index], weight.flatten()[index], attenuation.flatten()[index], index)
+        weight = 2.0 - (col == 0).to(torch.float64)
+        return cls(k.flatten(0, 1), weight.flatten(), attenuation.flatten(), torch.arange(row.numel()))
 
     def select(self, chosen: Tensor) -> _Modes:
-        return _Modes(self.k[chosen], self.weight[chosen], self.attenuation[chosen], self.keep[chosen])
+        return _Modes(self.k[chosen], self.weight[chosen], self.attenuation[chosen], self.index[chosen])
 
 
-def _positions(observation: Observation, order: Tensor) -> tuple[Tensor, Tensor]:
-    """Where readings are, relative to the origin, and a whole number for each pair: equal where the distance is."""
+def _positions(observation: Observation, order: Tensor) -> Float[Tensor, "reading 2"]:
+    """Where readings are, relative to the origin."""
     if observation.positions is None:
-        (ny, nx), spacing = observation.grid.shape, torch.tensor(observation.grid.spacing, dtype=torch.float64)
-        row, col = order[:, 1], order[:, 2]
-        keys = ((row[:, None] - row) % ny) * nx + (col[:, None] - col) % nx
-        return (order[:, 1:] + 0.5) * spacing, keys
-    origin = torch.tensor(observation.grid.origin, dtype=torch.float64)
+        return (order[:, 1:] + 0.5) * torch.tensor(observation.grid.spacing, dtype=torch.float64)
+    return observation.positions[0][order[:, 1]] - torch.tensor(observation.grid.origin, dtype=torch.float64)
+
+
+def _pair_keys(observation: Observation, order: Tensor) -> Int[Tensor, "reading reading2"]:
+    """A whole number for each pair of readings, equal where their distance is."""
+    if observation.positions is None:
+        (ny, nx), row, col = observation.grid.shape, order[:, 1], order[:, 2]
+        return ((row[:, None] - row) % ny) * nx + (col[:, None] - col) % nx
     sensor = order[:, 1]
-    return observation.positions[0][sensor] - origin, sensor[:, None] * (int(sensor.max()) + 1) + sensor
+    return sensor[:, None] * (int(sensor.max()) + 1) + sensor
 
 
 def _phase(k: Tensor, positions: Tensor) -> Float[Tensor, "mode position"]:

@@ -26,6 +26,8 @@ from numpy import ndarray
 from scipy.special import gammaln
 from scipy.stats import qmc
 
+from latentpde.errors import DataError
+
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
 _DEGREES = 5.0  # of freedom, of the proposals' Student components
 _MOST_COMPONENTS = 32
@@ -110,6 +112,8 @@ def sample_box(
             break
     points, log_weights = _merge(populations)
     total = logsumexp(log_weights)
+    if not np.isfinite(total):
+        raise DataError(f"the density is zero or not a number at all {len(points)} points tried; check data and bounds")
     effective = _effective_size(log_weights)
     return WeightedSamples(
         points=points,
@@ -187,6 +191,8 @@ def _search(
         if min(half.temper(alive)[0] for half in halves) >= effort.coldest:
             break
         num = effort.sweep * scale * 2**doublings
+    if any(np.isneginf(half.values).all() for half in halves):
+        return  # nothing to fit; a larger sweep may find something
     for _ in range(effort.most_iterations):
         fits, done = [], []
         for half in halves:

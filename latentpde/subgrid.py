@@ -30,6 +30,7 @@ from latentpde.grid import Grid, average_pool, mode_numbers, pooling_attenuation
 # Spectra of real states bend down: beyond the coarse Nyquist the slope is this much steeper than below it. With 1 the
 # intervals of propagated detail cover 88 to 93 % for each kind of initial state; see tools/tune_subgrid.py.
 STEEPENING = 1.0
+_LEAST_LEVEL = 1e-100  # of a state without any structure
 _SLOPES = torch.arange(1.0, 16.01, 0.25, dtype=torch.float64)
 
 
@@ -55,8 +56,9 @@ class Subgrid:
         power = torch.fft.rfft2(coarse, norm="forward").abs() ** 2
         band = _fit_band(grid)
         expected = _coarse_powers(grid, factor)[:, band]
-        ratio = power[band] / expected
-        level = ratio.mean(1).clamp(min=1e-300)
+        if not bool(band.any()):
+            return cls(grid, factor, _LEAST_LEVEL, float(_SLOPES[-1]))
+        level = (power[band] / expected).mean(1).clamp(min=_LEAST_LEVEL)
         cost = torch.log(level) + torch.log(expected).mean(1)
         best = int(cost.argmin())
         return cls(grid, factor, float(level[best]), float(_SLOPES[best]))

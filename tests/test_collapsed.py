@@ -310,7 +310,7 @@ def test_modes_that_no_reading_hears_are_drawn_from_the_prior(form):
     model = model_of(observation, decoder, form=form)
     draws = model.source(model.conditional(theta.expand(20_000, -1), generator=generator()))
     mean, covariance = Dense(observation, decoder, theta[0]).conditional()
-    assert int(torch.isclose(covariance.diagonal(), torch.ones(())).sum()) >= 20  # the case is what it should be
+    assert int((covariance.diagonal() > 1 - 1e-9).sum()) >= 20  # the case is what it should be
     check_moments(draws / decoder.latent.forcing_std, mean, covariance)
 
 

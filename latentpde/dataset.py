@@ -244,8 +244,11 @@ def _known(attributes, family: str | None) -> dict[str, Any]:
         lambda numbers: bool(np.isfinite(numbers).all() and (numbers[::2] < numbers[1::2]).all()),
         size=2 * len(chosen.coefficients),
     )
+    num_modes = _attribute(attributes, "num_modes", "one whole number, at least 1", _is_count, size=1)
     if std is not None:
         known["forcing_std"] = float(std[0])
+    if num_modes is not None:
+        known["num_modes"] = int(num_modes[0])
     if bounds is not None:
         import torch
 

@@ -51,7 +51,7 @@ class Observation:
         observed: the kind of reading.
         positions: ``(y, x)`` of each sensor, for points.
         pooling: how many samples per side a coarse cell averages; ``None`` for a true average, 1 for a sample.
-        family, bounds, forcing_std: what is known of the PDE beforehand, where the data's source says so.
+        family, bounds, forcing_std, num_modes: what is known of the PDE beforehand, where the data's source says so.
         regime: the simulator's name for that.
         batched: whether results keep their sample axis.
     """
@@ -68,6 +68,7 @@ class Observation:
     family: str | None = None
     bounds: Float[Tensor, "coefficient 2"] | None = None
     forcing_std: float | None = None
+    num_modes: int | None = None
     regime: str | None = None
     batched: bool = True
 
@@ -96,7 +97,7 @@ class Observation:
             mask: true where a reading counts, shaped likewise; all finite readings by default.
             grid: the coarse grid; by default the unit square with the shape of ``initial`` or of the cells.
             positions: ``([sample,] sensor, 2)`` as ``(y, x)``; makes the readings points.
-            known: ``pooling``, ``family``, ``bounds``, ``forcing_std``, ``regime``.
+            known: ``pooling``, ``family``, ``bounds``, ``forcing_std``, ``num_modes``, ``regime``.
         """
         times = torch.atleast_1d(_float64(times, "times"))
         values = _float64(values, "readings")

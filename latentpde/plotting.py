@@ -113,11 +113,11 @@ def panel_figure(panels: Sequence[Panel], width: float = WIDTH) -> Figure:
     num_columns = min(math.ceil(width / most), len(panels))
     panel_width = min(width / num_columns, most)
     map_height = max((panel_width - margin) * height / length, 0.3)
-    figure, axes = _figure(len(panels), num_columns, panel_width, map_height + above_and_below)
+    figure, axes = figure_of_panels(len(panels), num_columns, panel_width, map_height + above_and_below)
     num_ticks = 4 if panel_width > 2.2 else 2
     for ax, panel in zip(axes, panels, strict=True):
         mappable = panel.draw(ax)
-        _label(ax, panel.title)
+        name_panel(ax, panel.title)
         ax.xaxis.set_major_locator(_ticks(2 if upright else num_ticks))
         ax.yaxis.set_major_locator(_ticks(4 if upright else num_ticks))
         where, aspect = ("right", 28) if upright else ("bottom", 20)
@@ -195,7 +195,7 @@ def plot_coefficients(posterior: LatentPosterior, sample: int = 0, *, width: flo
     theta = latent.theta(posterior.z[sample]).numpy()
     num_columns = min(latent.num_coefficients, 3 if width > 7 else 1)
     panel_width = min(width / num_columns, 3.6)
-    figure, axes = _figure(latent.num_coefficients, num_columns, panel_width, 1.7 if len(theta) > 1 else 0.9)
+    figure, axes = figure_of_panels(latent.num_coefficients, num_columns, panel_width, 1.7 if len(theta) > 1 else 0.9)
     for ax, values, (low, high), coefficient in zip(
         axes, theta.T, latent.bounds.tolist(), latent.family.coefficients, strict=True
     ):
@@ -210,7 +210,7 @@ def plot_coefficients(posterior: LatentPosterior, sample: int = 0, *, width: flo
         ax.set(xlim=(low, high), ylim=(2 * strip or -1, None if strip else 1), yticks=[])
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.xaxis.set_major_locator(_ticks(6))
-        _label(ax, f"{coefficient.name} ({coefficient.unit})")
+        name_panel(ax, f"{coefficient.name} ({coefficient.unit})")
     return figure
 
 
@@ -221,7 +221,7 @@ def plot_psd(posterior: Posterior, sample: int = 0, truth=None, resolution=None,
 
 
 def psd_figure(fields: SampleFields, coarse: Grid, *, width: float = 6.5) -> Figure:
-    figure, (ax,) = _figure(1, 1, width, min(4.0, 0.9 * width))
+    figure, (ax,) = figure_of_panels(1, 1, width, min(4.0, 0.9 * width))
     draws = fields.draws[:_MOST_SPECTRA] if fields.has_spread else ()
     curves = [("draws" if i == 0 else None, u, DRAW_COLOUR, 0.7) for i, u in enumerate(draws)]
     if fields.truth is not None:
@@ -239,7 +239,7 @@ def psd_figure(fields: SampleFields, coarse: Grid, *, width: float = 6.5) -> Fig
     ax.xaxis.set_minor_formatter("")
     ax.grid(which="major", color="#dddddd", linewidth=0.6)
     ax.legend(fontsize=_SMALL, edgecolor="none")
-    _label(ax, "")
+    name_panel(ax, "")
     return figure
 
 
@@ -257,7 +257,7 @@ def _limit(values: np.ndarray) -> float:
     return float(finite.max(initial=0.0)) or 1.0
 
 
-def _figure(count: int, num_columns: int, width: float, height: float) -> tuple[Figure, list]:
+def figure_of_panels(count: int, num_columns: int, width: float, height: float) -> tuple[Figure, list]:
     """A figure with ``count`` axes of ``width`` x ``height`` inches, in rows as even as they can be."""
     num_rows = math.ceil(count / num_columns)
     num_columns = math.ceil(count / num_rows)
@@ -268,7 +268,7 @@ def _figure(count: int, num_columns: int, width: float, height: float) -> tuple[
     return figure, axes[:count]
 
 
-def _label(ax, title: str) -> None:
+def name_panel(ax, title: str) -> None:
     ax.set_title(title, fontsize=10.5, parse_math=False)
     ax.tick_params(labelsize=_SMALL)
 

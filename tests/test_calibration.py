@@ -10,12 +10,13 @@ import xarray as xr
 from scipy import stats
 
 from latentpde import calibration as cal
+from latentpde import calibration_plots as plots
 from latentpde.errors import DataError, UsageError
 from latentpde.metrics import coverage, rmse
 from latentpde.simulation import Simulation
 
 NUM_DRAWS = 39
-FIGURES = (cal.plot_rank_histograms, cal.plot_rank_ecdf, cal.plot_coverage, cal.plot_spread_error)
+FIGURES = (plots.plot_rank_histograms, plots.plot_rank_ecdf, plots.plot_coverage, plots.plot_spread_error)
 TINY = Simulation(regime="helmholtz", shape=(32, 32), pooling=4, num_modes=2, sparsity=0.3)
 
 
@@ -181,7 +182,7 @@ def test_figures_draw_few_cases_and_bad_ones(plot, tmp_path):
 
 def test_the_ecdf_figure_marks_curves_outside_the_band():
     for width, expected in ((1.0, False), (0.6, True)):
-        legends = [ax.get_legend().get_texts() for ax in cal.plot_rank_ecdf(linear_gaussian(width)).axes]
+        legends = [ax.get_legend().get_texts() for ax in plots.plot_rank_ecdf(linear_gaussian(width)).axes]
         assert all(("outside" in text.get_text()) == expected for texts in legends for text in texts)
 
 

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "latentpde"
 
 CORE = ["grid.py", "pde/*.py", "latent.py", "decoder.py", "observation.py"]
 ABOVE_CORE = ["estimators", "simulation", "bench", "cli", "report"]
-KNOWS_TRUTH = ["simulation", "metrics"]
+KNOWS_TRUTH = ["simulation", "metrics", "calibration"]
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_predicted_detail_is_as_strong_as_the_real_one_for_each_kind_of_state(ki
         real.append(float(((u - fine.synthesise(subgrid.mean(coarse))) ** 2).mean()))
         predicted.append(total(subgrid.conditional_power))
     ratio = np.sqrt(np.mean(predicted) / np.mean(real))
-    # Blobs have a spectrum that falls faster than any power: too wide, but by a few thousandths of the state's own size.
+    # Blobs have a spectrum that falls faster than any power: too wide, but by a few thousandths of the state's size.
     most = 3.5 if kind == "dipoles" else 2.0
     assert 0.5 < ratio < most, f"{kind}: predicted / real RMS below the cell = {ratio:.2f}"
 

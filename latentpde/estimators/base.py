@@ -75,8 +75,8 @@ def reconstruct(
         bounds: intervals for coefficients by name, or all of them as a tensor ``(coefficient, 2)``; by default those
             that came with the observation, else the family's own.
         forcing_std: the source's standard deviation beforehand; by default what came with the observation, else 0.5.
-        num_modes: Fourier modes of the source per half axis; 0 for a PDE without one. By default 12, or 0 where the
-            observation says that there is no source.
+        num_modes: Fourier modes of the source per half axis; 0 for a PDE without one. By default 12, or what the
+            observation says.
         options: the method's own, such as ``num_steps`` of ``map``.
     """
     if not isinstance(observation, Observation):
@@ -89,7 +89,8 @@ def reconstruct(
     from_data = observation.family is not None and get_family(observation.family) is chosen
     known_std = observation.forcing_std if from_data else None
     if num_modes is None:
-        num_modes = 0 if known_std == 0 and forcing_std is None else DEFAULT_NUM_MODES
+        known_modes = observation.num_modes if from_data else None
+        num_modes = 0 if known_std == 0 and forcing_std is None else known_modes or DEFAULT_NUM_MODES
     latent = Latent(
         chosen,
         forcing_std=forcing_std if forcing_std is not None else known_std or DEFAULT_FORCING_STD,

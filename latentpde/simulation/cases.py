@@ -221,6 +221,7 @@ class Simulation:
             "extent": np.asarray(self.extent),
             "coefficient_bounds": np.asarray(regime.ranges).ravel(),
             "forcing_std": regime.forcing_std if self.forcing else 0.0,
+            **({"num_modes": self.num_modes} if self.num_modes else {}),
             "split": self.split,
             "seed": self.seed,
         }

@@ -32,6 +32,7 @@ class InitialState:
         std: standard deviation of those coefficients; ``None`` where the cells are exact.
         subgrid: the prior below the cells; ``None`` for no structure there.
         pooling: samples per side that a cell averages.
+        unpooled: whether ``mean_hat`` is of the field, rather than of its cell averages.
     """
 
     grid: Grid
@@ -40,6 +41,7 @@ class InitialState:
     std: Float[Tensor, "row col"] | None
     subgrid: Subgrid | None
     pooling: int | None
+    unpooled: bool
 
     @classmethod
     def of(
@@ -70,14 +72,14 @@ class InitialState:
             half = rows // 2
             below = torch.cat([power[:half, :cols], power[:1, :cols] * 0, power[len(power) - half + 1 :, :cols]])
             std = torch.sqrt(below) / (1.0 if lowres else pooling_attenuation(grid, case.pooling))
-        return cls(grid, coarse, mean_hat, std, subgrid if detail else None, case.pooling)
+        return cls(grid, coarse, mean_hat, std, subgrid if detail else None, case.pooling, not lowres)
 
-    @property
-    def fine_mean_hat(self) -> Complex[Tensor, "row col"]:
-        """Fourier coefficients of the mean fine state."""
+    def mean(self, unknown: Complex[Tensor, "node mode"] | None = None) -> Complex[Tensor, "*node row col"]:
+        """Fourier coefficients of the mean fine state, for each set of deviations of the coarse one if any."""
+        coarse = self.coarse if unknown is None else self._coarse_states(unknown)
         if self.subgrid is None:
-            return unpool_spectrum(self.coarse, self.grid, self.pooling)
-        return self.subgrid.mean(self.coarse)
+            return unpool_spectrum(coarse, self.grid, self.pooling)
+        return self.subgrid.mean(coarse)
 
     @property
     def detail_power(self) -> Float[Tensor, "row col"] | None:
@@ -88,16 +90,13 @@ class InitialState:
         self, unknown: Complex[Tensor, "draw mode"] | None, num: int, *, seed: int
     ) -> Complex[Tensor, "draw row col"]:
         """Fine states; ``unknown`` are deviations of the coarse coefficients where they are uncertain."""
-        coarse = self.coarse.expand(num, *self.coarse.shape)
-        if unknown is not None:
-            block = unknown.unflatten(-1, self.grid.block_shape)
-            if self.mean_hat_is_unpooled:
-                block = block * pooling_attenuation(self.grid, self.pooling)
-            coarse = coarse + self.grid.synthesise(block)
+        coarse = self.coarse.expand(num, *self.coarse.shape) if unknown is None else self._coarse_states(unknown)
         if self.subgrid is None:
             return unpool_spectrum(coarse, self.grid, self.pooling)
         return self.subgrid.draw(coarse, generator=torch.Generator().manual_seed(seed))
 
-    @property
-    def mean_hat_is_unpooled(self) -> bool:
-        return not torch.equal(self.mean_hat, self.grid.analyse(self.coarse))
+    def _coarse_states(self, unknown: Complex[Tensor, "draw mode"]) -> Float[Tensor, "draw y x"]:
+        block = unknown.unflatten(-1, self.grid.block_shape)
+        if self.unpooled:
+            block = block * pooling_attenuation(self.grid, self.pooling)
+        return self.coarse + self.grid.synthesise(block)

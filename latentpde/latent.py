@@ -58,6 +58,7 @@ class Latent:
     def __post_init__(self):
         if self.bounds is None:
             object.__setattr__(self, "bounds", self.family.bounds)
+        object.__setattr__(self, "bounds", torch.as_tensor(self.bounds, dtype=torch.float64))
         ordered = tuple(self.bounds.shape) == (self.num_coefficients, 2) and bool(
             (torch.isfinite(self.bounds).all(-1) & (self.bounds[:, 0] < self.bounds[:, 1])).all()
         )

@@ -297,7 +297,7 @@ def test_conditional_draws_have_the_dense_mean_and_covariance(kind, form):
     decoder, observation = decoder_of("telegraph"), observe(kind, times=(0.3,), share=0.2)
     theta = thetas(decoder, 1)
     model = model_of(observation, decoder, form=form)
-    draws = model.source(model.conditional(theta.expand(20_000, -1), generator=generator()))
+    draws = model.source(model.conditional(theta.expand(5_000, -1), generator=generator()))
     check_moments(draws / decoder.latent.forcing_std, *Dense(observation, decoder, theta[0]).conditional())
 
 
@@ -308,7 +308,7 @@ def test_modes_that_no_reading_hears_are_drawn_from_the_prior(form):
     observation = observe(shape=(4, 4), share=0.6, extent=(1.0, 1.0))
     theta = thetas(decoder, 1)
     model = model_of(observation, decoder, form=form)
-    draws = model.source(model.conditional(theta.expand(20_000, -1), generator=generator()))
+    draws = model.source(model.conditional(theta.expand(5_000, -1), generator=generator()))
     mean, covariance = Dense(observation, decoder, theta[0]).conditional()
     assert int((covariance.diagonal() > 1 - 1e-9).sum()) >= 20  # the case is what it should be
     check_moments(draws / decoder.latent.forcing_std, mean, covariance)
@@ -385,7 +385,7 @@ def test_uncertain_initial_state_conditional(kind, form):
         return torch.cat([model.source(unknown), grid.synthesise(block).flatten(1)], 1)
 
     torch.testing.assert_close(source_and_cells(model.conditional(theta))[0], mean, rtol=1e-8, atol=1e-8)
-    draws = source_and_cells(model.conditional(theta.expand(20_000, -1), generator=generator()))
+    draws = source_and_cells(model.conditional(theta.expand(5_000, -1), generator=generator()))
     check_moments(draws, mean, covariance)
 
 

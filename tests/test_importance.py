@@ -175,6 +175,7 @@ def test_a_wide_and_a_narrow_mode_share_the_mass_as_they_should(seed):
     assert abs(weights_near(samples, means, 0.28)[1] - 0.5) < 4.5 * 0.5 / np.sqrt(samples.effective_size)
 
 
+@pytest.mark.slow
 def test_the_stated_error_of_the_evidence_is_honest():
     """Over many seeds the evidence scatters no more than it says: not a single lucky run."""
     target = mixture([[0.2, 0.3], [0.7, 0.8]], [0.03, 0.02], [0.7, 0.3])
@@ -212,6 +213,7 @@ def test_where_one_half_finds_a_spike_the_result_has_it_and_says_that_they_disag
     assert split, "the construction no longer divides the halves"
 
 
+@pytest.mark.slow
 def test_disagreement_of_the_halves_is_reported_and_answered_with_more_effort():
     """With a starved first round the halves find different modes; the search goes on, and says how often."""
     means = 0.15 + 0.7 * np.stack(np.meshgrid([0, 1], [0, 1], [0, 1]), -1).reshape(-1, 3)

@@ -46,7 +46,7 @@ class ExactPosterior(LatentPosterior):
     """Exact draws, and a mean that averages over many more coefficients than there are draws."""
 
     mean_z: Float[Tensor, "sample node latent"]
-    mean_initial_hat: list[Complex[Tensor, "row col"]]
+    mean_initial_hat: list[Complex[Tensor, "*node row col"]]
 
     def means(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y x"]:
         spectra = [
@@ -99,7 +99,7 @@ class Exact(Estimator):
     ) -> ExactPosterior:
         prior = _Prior.of(latent, self.gaussian, self.fixed)
         decoder = decoder_for(observation, latent)
-        states, draws, nodes, notes, unknowns, seeds = [], [], [], [], [], []
+        states, draws, nodes, means, notes, unknowns, seeds = [], [], [], [], [], [], []
         with progress(self.name, len(observation), show=show_progress) as advance:
             for i in range(len(observation)):
                 case = observation[i : i + 1]
@@ -117,9 +117,11 @@ class Exact(Estimator):
                 draws.append(_pack(latent, theta, model.source(unknown)))
                 unknowns.append(model.state(unknown))
                 theta = prior.theta(samples.points[samples.resample(self.num_mean_nodes, generator=rng)])
-                nodes.append(_pack(latent, theta, model.source(model.conditional(theta))))
+                unknown = model.conditional(theta)
+                nodes.append(_pack(latent, theta, model.source(unknown)))
+                means.append(state.mean(model.state(unknown)))
                 states.append(state)
-                seeds.append(case_seed)
+                seeds.append(zlib.crc32(b"detail", case_seed))  # a stream of its own
                 notes.append(_describe(samples, prior))
                 advance(1)
 
@@ -136,7 +138,7 @@ class Exact(Estimator):
             z=torch.stack(draws),
             initial_hat=initial_hat,
             mean_z=torch.stack(nodes),
-            mean_initial_hat=[state.fine_mean_hat for state in states],
+            mean_initial_hat=means,
         )
 
     def _sample(self, model: CollapsedModel, prior: _Prior, rng: np.random.Generator) -> WeightedSamples:

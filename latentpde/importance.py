@@ -51,7 +51,7 @@ class Effort:
         most_iterations: per search.
     """
 
-    sweep: int = 512
+    sweep: int = 1024
     most_doublings: int = 2
     coldest: float = 0.02
     step: int = 256

@@ -348,7 +348,7 @@ def test_true_coefficients_at_their_bounds(family, where):
     theta = bounds[:, where] + (1e-6 if where == 0 else -1e-6) * width
     case = Case(family, times=(families.get(family).default_time,), theta=theta.tolist(), seed=1)
     found = case.estimate(detail=False)
-    check_honest(case, found, least=0.2)
+    check_honest(case, found)
     notes = found.diagnostics
     assert (np.abs(notes["coefficient_mean"][0] - theta.numpy()) < 5 * notes["coefficient_std"][0]).all()
     error = found.mean(resolution=case.fine.shape)[0] - case.field[0, -1].numpy()

@@ -20,7 +20,7 @@ from latentpde.metrics import coverage, crps, psd_log_error, rmse
 from latentpde.simulation import EVALUATION_MASKS, PAPER_REGIMES, Simulation
 
 RAW = Path("results/raw")
-SEED, NUM_DRAWS, BATCH = 2026, 39, 8
+SEED, NUM_DRAWS, BATCH, SWEEP = 2026, 39, 8, 1024
 POINTS = [(y, x) for y in (16, 48, 80, 112) for x in (40, 104)]
 
 
@@ -43,7 +43,7 @@ def run(part: int, parts: int, num: int) -> None:
 def _score(regime: str, mask: str, start: int, stop: int) -> list[dict]:
     cases = Simulation(regime=regime, mask=mask, seed=SEED).cases(start, stop)
     begin = time.perf_counter()
-    posterior = reconstruct(cases, method="exact", num_samples=NUM_DRAWS)
+    posterior = reconstruct(cases, method="exact", num_samples=NUM_DRAWS, sweep=SWEEP)
     mean, draws = posterior.mean().values, posterior.draws().values
     seconds = (time.perf_counter() - begin) / (stop - start)
     truth = cases["truth/field"].values.astype(float)
@@ -99,7 +99,7 @@ def summarise() -> None:
             table[regime][f"initial: {kind}"] = _means([r for r in here if r["kind"] == kind], scores)
     smallest = min(tests, key=lambda t: t["p"])
     summary = {
-        "settings": {"seed": SEED, "num_draws": NUM_DRAWS, "sparsity": 0.05, "noise_std": 0.15},
+        "settings": {"seed": SEED, "num_draws": NUM_DRAWS, "sweep": SWEEP, "sparsity": 0.05, "noise_std": 0.15},
         "scores": table,
         "calibration": {
             "num_tests": len(tests),

@@ -1,7 +1,7 @@
 PYTHON ?= python3
 EXTRAS := dev
-# Test processes; 0 runs the tests in pytest's own. Two were no faster on a machine of two cores.
-WORKERS ?= 0
+# Test processes; each uses one thread.
+WORKERS ?= 2
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import signal
 import sys
 from enum import StrEnum
@@ -249,8 +248,6 @@ def list_(what: Annotated[Listing, typer.Argument()], as_json: AsJson = False) -
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors become one clean message and the exit code of their kind."""
-    # On a busy machine threads that spin while they wait cost more than they give; torch reads this when it loads.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if arguments is None:
         # as tidy as Ctrl-C: batch systems and service managers send this
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

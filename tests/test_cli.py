@@ -534,15 +534,18 @@ def test_interrupted_reconstruction(refused, good, tmp_path, monkeypatch):
 def test_interrupted_simulation(tmp_path, number, code):
     (tmp_path / "s.nc").write_text("old")
     command = ["simulate", "balanced", "--num", "1000000", "--resolution", "32", "-o", str(tmp_path / "s.nc")]
-    process = subprocess.Popen([*PROGRAM, *command], stderr=subprocess.PIPE, text=True)
-    try:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob(".*.part")) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    # A job in the background of a shell inherits a deaf ear to Ctrl-C; the program under test shall hear it.
+    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program = [*PROGRAM[:-1], listening + PROGRAM[-1]]
+    with subprocess.Popen([*program, *command], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not list(tmp_path.glob(".*.part")) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == code
     assert "Traceback" not in err
     assert _left(tmp_path) == {"s.nc": "old"}

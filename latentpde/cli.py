@@ -149,6 +149,9 @@ def reconstruct(
     option: Annotated[
         list[str] | None, typer.Option("--option", "-O", help="Option of the method: num_steps=80. Repeatable.")
     ] = None,
+    fine_initial: Annotated[
+        Path | None, typer.Option(help="NetCDF file with a finer `initial`, in its group `truth` if it has one.")
+    ] = None,
     keep_samples: Annotated[bool, typer.Option("--keep-samples", help="Also write every draw.")] = False,
     report: Annotated[Path | None, typer.Option(help="Also write a report page about the first sample.")] = None,
     as_json: AsJson = False,
@@ -158,7 +161,7 @@ def reconstruct(
     from latentpde.dataset import observation_from_dataset
     from latentpde.estimators import reconstruct as run
     from latentpde.estimators.base import DEFAULT_METHOD
-    from latentpde.io import check_writable, open_observed
+    from latentpde.io import check_writable, open_fine_initial, open_observed
 
     method = method or DEFAULT_METHOD
     if noise_std is not None and not 0 < noise_std < math.inf:
@@ -177,6 +180,7 @@ def reconstruct(
         noise_std=noise_std,
         times=tuple(time) if time else None,
         observed_kind=kind.value if kind else None,
+        fine_initial=open_fine_initial(fine_initial) if fine_initial else None,
     )
     posterior = run(
         observation,

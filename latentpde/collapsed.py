@@ -21,6 +21,8 @@ All in float64, batched over :math:`\theta`, and differentiable in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 import torch
@@ -35,7 +37,8 @@ from latentpde.observation import Observation
 
 # Above this many readings the information form is the cheaper one.
 COVARIANCE_LIMIT = 400
-_BATCH_VALUES = 2**23  # entries of the largest array of a batch: 64 MB
+_LIKENESS_BATCH = 256
+_BATCH_VALUES = 2**18  # entries of the largest array of a batch: 2 MB, which caches hold
 
 
 class CollapsedModel:
@@ -108,18 +111,56 @@ class CollapsedModel:
         """Complex unknowns: modes of the source, and of the initial state where it is uncertain."""
         return len(self._scale)
 
+    @property
+    def _batch(self) -> int:
+        size = len(self.values) if self._form == "covariance" else 2 * self.num_unknown
+        return max(1, _BATCH_VALUES // max(size**2, 1))
+
     def log_likelihood(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, " batch"]:
         """``log p(y | theta)`` with everything else integrated out."""
-        size = len(self.values) ** 2 if self._form == "covariance" else 4 * self.num_unknown**2
-        step = max(1, _BATCH_VALUES // max(size, 1))
-        return torch.cat([self._log_likelihood(part) for part in theta.split(step)])
+        return torch.cat([self._log_likelihood(part)[0] for part in theta.split(self._batch)])
+
+    def misfit(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, " batch"]:
+        """Squared distance of the readings from their mean, in units of their covariance: if ``theta`` is right, a
+        chi-squared variable with as many degrees of freedom as there are readings."""
+        return torch.cat([self._log_likelihood(part)[1] for part in theta.split(self._batch)])
+
+    def likeness(self) -> Callable[[Float[Tensor, "batch coefficient"]], Float[Tensor, " batch"]] | None:
+        """Something like the log likelihood and several times cheaper: the readings' covariance is that in the middle
+        of the bounds. ``None`` where the mean does not depend on the coefficients."""
+        if not len(self._state_k):
+            return None
+        middle = self.decoder.latent.bounds.mean(-1)[None]
+        if not self.num_unknown:
+            whiten = 1 / torch.sqrt(self.variance)
+        elif self._form == "covariance":
+            whiten = torch.linalg.inv(_cholesky(self._covariance(middle)))[0].T
+        else:
+            whiten = 1 / torch.sqrt(self.variance + self._prior_variance(middle))
+
+        def misfit(theta: Tensor) -> Tensor:
+            residual = self.values - self._mean(theta)
+            return ((residual @ whiten if whiten.ndim == 2 else residual * whiten) ** 2).sum(-1)
+
+        return lambda theta: -0.5 * torch.cat([misfit(part) for part in theta.split(_LIKENESS_BATCH)])
+
+    def _prior_variance(self, theta: Tensor) -> Float[Tensor, " reading"]:
+        power = _abs2(self._responses(theta)[0])
+        return torch.cat([_abs2(self._waves[here]) @ power[t] for t, here in enumerate(self._snapshots)])
+
+    def blurred(self, std: float) -> CollapsedModel:
+        """The same readings with more noise."""
+        other = copy(self)
+        other.variance = self.variance + std**2
+        if self._form == "information":
+            other._accumulate()
+        return other
 
     def conditional(
         self, theta: Float[Tensor, "batch coefficient"], *, generator: torch.Generator | None = None
     ) -> Complex[Tensor, "batch unknown"]:
         """Whitened unknowns given the data, one set per ``theta``: their mean, or with a generator a draw."""
-        step = max(1, _BATCH_VALUES // max(len(self.values), 2 * self.num_unknown, 1) ** 2)
-        return torch.cat([self._conditional(part, generator) for part in theta.split(step)])
+        return torch.cat([self._conditional(part, generator) for part in theta.split(self._batch)])
 
     def source(self, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch forcing"]:
         """The forcing latent ``q`` in whitened unknowns."""
@@ -137,21 +178,22 @@ class CollapsedModel:
         block[:, keep] = scale * unknown[:, unknown.shape[1] - len(keep) :]
         return block
 
-    def _log_likelihood(self, theta: Tensor) -> Tensor:
+    def _log_likelihood(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """The log likelihood and the misfit in it."""
         residual = self.values - self._mean(theta)
+        scaled = (residual**2 / self.variance).sum(-1)
         if not self.num_unknown:
-            return -0.5 * (residual**2 / self.variance + torch.log(2 * torch.pi * self.variance)).sum(-1)
-        if self._form == "covariance":
+            misfit, log_det = scaled, torch.log(self.variance).sum()
+        elif self._form == "covariance":
             factor = _cholesky(self._covariance(theta))
             white = torch.linalg.solve_triangular(factor, residual[..., None], upper=False)[..., 0]
-            log_det = 2 * torch.log(factor.diagonal(dim1=-2, dim2=-1)).sum(-1)
-            return -0.5 * ((white**2).sum(-1) + log_det + len(self.values) * math.log(2 * math.pi))
-        precision, rhs = self._information(theta, residual)
-        factor = _cholesky(precision)
-        white = torch.linalg.solve_triangular(factor, rhs[..., None], upper=False)[..., 0]
-        log_det = 2 * torch.log(factor.diagonal(dim1=-2, dim2=-1)).sum(-1)
-        fit = (residual**2 / self.variance + torch.log(2 * torch.pi * self.variance)).sum(-1)
-        return -0.5 * (fit - (white**2).sum(-1) + log_det)
+            misfit, log_det = (white**2).sum(-1), _log_det(factor)
+        else:
+            precision, rhs = self._information(theta, residual)
+            factor = _cholesky(precision)
+            white = torch.linalg.solve_triangular(factor, rhs[..., None], upper=False)[..., 0]
+            misfit, log_det = scaled - (white**2).sum(-1), _log_det(factor) + torch.log(self.variance).sum()
+        return -0.5 * (misfit + log_det + len(self.values) * math.log(2 * math.pi)), misfit
 
     def _conditional(self, theta: Tensor, generator: torch.Generator | None) -> Tensor:
         residual = self.values - self._mean(theta)
@@ -211,7 +253,7 @@ class CollapsedModel:
                     table = cross.real @ self._cosines
                     table = table - cross.imag @ self._sines if cross.is_complex() else table
                 where = index[rows, cols]
-                blocks[a].append(table.index_select(1, where.flatten()).unflatten(1, where.shape))
+                blocks[a].append(table.gather(1, where.reshape(1, -1).expand(len(table), -1)).unflatten(1, where.shape))
         whole = blocks[0][0] if len(blocks) == 1 else torch.cat([torch.cat(row, dim=-1) for row in blocks], dim=-2)
         whole.diagonal(dim1=-2, dim2=-1).add_(self.variance)
         return whole
@@ -320,6 +362,10 @@ def _cholesky(matrix: Tensor) -> Tensor:
     """The lower factor; NaN, rather than an error for the whole batch, where rounding left none."""
     factor, info = torch.linalg.cholesky_ex(matrix)
     return torch.where((info > 0)[:, None, None], torch.nan, factor) if bool(info.any()) else factor
+
+
+def _log_det(factor: Tensor) -> Tensor:
+    return 2 * torch.log(factor.diagonal(dim1=-2, dim2=-1)).sum(-1)
 
 
 def _abs2(z: Tensor) -> Tensor:

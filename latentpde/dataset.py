@@ -35,11 +35,13 @@ def observation_from_dataset(
     times: tuple[float, ...] | None = None,
     extent: tuple[float, float] | None = None,
     observed_kind: str | None = None,
+    fine_initial: xr.DataArray | None = None,
 ) -> Observation:
     """Readings in the layout of ``cases.nc``; the arguments win over what the data say.
 
     Axes are found by name, in any order. Where ``family`` is not the one that the data name, what they know of the
-    PDE's coefficients and source is of another PDE and does not count.
+    PDE's coefficients and source is of another PDE and does not count. ``fine_initial`` is a finer initial state of the
+    same samples on the same rectangle; a dataset does not hold one by itself.
     """
     import xarray as xr
 
@@ -88,6 +90,7 @@ def observation_from_dataset(
         grid=grid,
         positions=positions,
         observed=kind,  # pyright: ignore[reportArgumentType]
+        fine_initial=None if fine_initial is None else _fine_initial(fine_initial, observed, grid),
         **known,
     )
 
@@ -96,7 +99,7 @@ def posterior_to_dataset(posterior: Posterior, resolution=None, keep_samples: bo
     """What ``out.nc`` holds; CF conventions."""
     import xarray as xr
 
-    from latentpde.posterior import LatentPosterior
+    from latentpde.posterior import PDEPosterior
 
     family = None
     arrays = {
@@ -104,8 +107,8 @@ def posterior_to_dataset(posterior: Posterior, resolution=None, keep_samples: bo
         "std": posterior.std(resolution).assign_attrs(long_name="posterior standard deviation"),
         "quantiles": posterior.quantiles(resolution=resolution).assign_attrs(long_name="pointwise quantiles"),
     }
-    if isinstance(posterior, LatentPosterior):
-        family = posterior.decoder.latent.family.name
+    if isinstance(posterior, PDEPosterior):
+        family = posterior.latent.family.name
         arrays["source_mean"] = posterior.source(resolution).assign_attrs(long_name="posterior mean of the source")
         arrays["source_std"] = posterior.source_std(resolution).assign_attrs(
             long_name="posterior standard deviation of the source"
@@ -164,6 +167,25 @@ def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Gri
     if array is None:
         return None, grid
     return _numbers(array, {**{d: observed.sizes[d] for d in ("sample",) if d in observed.dims}, **sizes}), grid
+
+
+def _fine_initial(array: xr.DataArray, observed, grid: Grid) -> np.ndarray:
+    dataset = _ascending(array.to_dataset(name="fine_initial"))
+    array, axes = dataset["fine_initial"], _axes(dataset["fine_initial"])
+    for name, start, length in zip(axes, grid.origin, grid.extent, strict=True):
+        span = _span(dataset, name)
+        if span is not None and not np.allclose(span, (start, length), rtol=1e-3, atol=1e-3 * length):
+            raise DataError(
+                f"the fine initial state runs from {span[0]:g} to {sum(span):g} along {name!r}, the coarse grid from "
+                f"{start:g} to {start + length:g}: they must cover the same rectangle"
+            )
+    samples = {"sample": observed.sizes["sample"]} if "sample" in observed.dims else {}
+    if "sample" in array.dims and array.sizes["sample"] != samples.get("sample", 0):
+        raise DataError(
+            f"the fine initial state has {array.sizes['sample']} sample(s), the readings "
+            f"{samples.get('sample', 'no sample axis')}: they must agree"
+        )
+    return _numbers(array, {**samples, **{name: array.sizes[name] for name in axes}})
 
 
 def _rectangle(spans, extent, attributes) -> tuple[tuple[float, float], tuple[float, float]]:

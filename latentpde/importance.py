@@ -3,11 +3,13 @@ r"""Samples of a density on a box of few dimensions, found globally, with weight
 The densities here are cheap, smooth, and have many narrow modes far apart, the kind on which a chain sits in one and
 reports that all is well. So nothing walks:
 
-1. a scrambled Sobol sequence sweeps the box;
+1. a scrambled Sobol sequence sweeps the box; where that finds the density rugged, many more points are tried with a
+   cheap likeness of it, and its peaks are looked at;
 2. the samples so far, weighted for a *tempered* density :math:`p^\beta` with the largest :math:`\beta` that leaves
    enough of them alive, are summarised by a mixture of Student distributions;
-3. new samples come from that mixture; all samples, old and new, are weighted against the average of all proposals so
-   far (the deterministic-mixture weights of adaptive multiple importance sampling, Cornuet et al. 2012);
+3. new samples come from that mixture, and some from around the highest points met so far; all samples, old and new,
+   are weighted against the average of all proposals so far (the deterministic-mixture weights of adaptive multiple
+   importance sampling, Cornuet et al. 2012);
 4. 2 and 3 repeat until :math:`\beta = 1` and the effective sample size suffices.
 
 Two halves do this independently. Each estimates the evidence; where they disagree, a mode was missed by one of them,
@@ -17,21 +19,25 @@ found stays found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy import ndarray
+from scipy.spatial import KDTree
 from scipy.special import gammaln
 from scipy.stats import qmc
 
 from latentpde.errors import DataError
+from latentpde.parallel import run_together
 
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
-_DEGREES = 5.0  # of freedom, of the proposals' Student components
 _MOST_COMPONENTS = 32
 _NEGLIGIBLE = 40.0  # in log weight
+_MOST_PEAKS, _MOST_SCOUTED, _CLIMBS = 32, 64, 5
+_PEAK_SHARE = 0.2  # of the samples
 _SMALLEST_SCALE = 1e-7  # of a proposal, in units of the box
 
 
@@ -41,8 +47,9 @@ class Effort:
 
     Args:
         sweep: Sobol points per half to begin with; a power of two.
-        most_doublings: of the sweep, while it leaves the density so rugged that ``coldest`` is not reached.
-        coldest: inverse temperature that a sweep must support.
+        coldest: inverse temperature that the sweep must support; where it does not, the density is so rugged that
+            scouts go out.
+        scouts: points per half at which only the density's cheap likeness is taken; a power of two.
         step: samples per half and iteration.
         alive: effective samples that a tempered fit is made from.
         target: effective samples wanted in the end.
@@ -52,8 +59,8 @@ class Effort:
     """
 
     sweep: int = 1024
-    most_doublings: int = 2
     coldest: float = 0.02
+    scouts: int = 16_384
     step: int = 256
     alive: float = 100.0
     target: float = 400.0
@@ -88,23 +95,34 @@ class WeightedSamples:
 
 
 def sample_box(
-    log_density: LogDensity, dim: int, *, generator: np.random.Generator, effort: Effort | None = None
+    log_density: LogDensity,
+    dim: int,
+    *,
+    generator: np.random.Generator,
+    effort: Effort | None = None,
+    easier: Sequence[LogDensity] = (),
+    likeness: LogDensity | None = None,
 ) -> WeightedSamples:
     """Weighted samples of an unnormalised density on the unit box.
 
     Args:
-        log_density: of a batch of points; minus infinity is allowed, NaN is taken for it.
+        log_density: of a batch of points; minus infinity is allowed, NaN is taken for it. Two threads may call it at
+            once.
         dim: at least one, and few.
         generator: of all randomness.
         effort: how hard to search before giving up and saying so.
+        easier: smoother relatives of the density, the smoothest first. What is found of each is where the search of
+            the next begins: stepping stones to modes too narrow for a sweep to meet.
+        likeness: something that is cheap and high where the density is. Where a sweep is not enough, many more points
+            are tried with it, and the search looks at its peaks.
     """
-    effort = effort or Effort()
+    effort, stages = effort or Effort(), (*easier, log_density)
     populations: list[_Population] = []
     gap, trusted, rounds = np.inf, False, 0
     for rounds in range(1, effort.most_rounds + 1):
-        scale = 4 ** (rounds - 1)
-        halves = [_Population(dim) for _ in range(2)]
-        _search(halves, log_density, effort, scale, generator)
+        halves = run_together(
+            *(partial(_search, stages, likeness, dim, effort, 4 ** (rounds - 1), own) for own in generator.spawn(2))
+        )
         populations += halves
         gap, tolerance, effective = _compare(halves)
         trusted = gap <= tolerance and effective >= 0.25 * effort.target
@@ -115,6 +133,7 @@ def sample_box(
     if not np.isfinite(total):
         raise DataError(f"the density is zero or not a number at all {len(points)} points tried; check data and bounds")
     effective = _effective_size(log_weights)
+    trusted = trusted and effective >= 0.25 * effort.target  # an earlier round may have met what the last one missed
     return WeightedSamples(
         points=points,
         log_weights=log_weights - total,
@@ -131,10 +150,10 @@ def sample_box(
 class _Population:
     """The samples of one half that still matter, and everything they were proposed from."""
 
-    def __init__(self, dim: int):
+    def __init__(self, dim: int, num_evaluations: int = 0):
         self.points, self.values = np.empty((0, dim)), np.empty(0)
         self.log_proposed = np.empty(0)  # log of the sum over proposals of number drawn times density
-        self.num_uniform, self.num_evaluations = 0, 0
+        self.num_uniform, self.num_evaluations = 0, num_evaluations
         self.components: list[_Mixture] = []
 
     def add(self, points: ndarray, values: ndarray, proposal: _Mixture | None, num_drawn: int) -> None:
@@ -150,6 +169,12 @@ class _Population:
         self.values = np.concatenate([self.values, values])
         self.log_proposed = np.concatenate([self.log_proposed, self.log_proposed_at(points)])
         self.num_evaluations += len(points)
+
+    def draw(self, proposal: _Mixture, num: int, log_density: LogDensity, generator: np.random.Generator) -> None:
+        """Add samples of a proposal."""
+        points = proposal.sample(num, generator)
+        inside = points[((points >= 0) & (points <= 1)).all(1)]
+        self.add(inside, _values(log_density, inside), proposal, num)
 
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):
@@ -181,44 +206,62 @@ class _Population:
 
 
 def _search(
-    halves: list[_Population], log_density: LogDensity, effort: Effort, scale: int, generator: np.random.Generator
-) -> None:
-    dim = halves[0].points.shape[1]
-    wanted, alive = effort.target / 2, effort.alive * np.sqrt(scale)
-    sequences, num = [qmc.Sobol(dim, rng=generator) for _ in halves], effort.sweep * scale
-    for doublings in range(effort.most_doublings + 1):
-        _evaluate(halves, [sequence.random(num) for sequence in sequences], [None, None], [num, num], log_density)
-        if min(half.temper(alive)[0] for half in halves) >= effort.coldest:
+    stages: Sequence[LogDensity],
+    likeness: LogDensity | None,
+    dim: int,
+    effort: Effort,
+    scale: int,
+    generator: np.random.Generator,
+) -> _Population:
+    """One half's whole search."""
+    half, proposal = _Population(dim), None
+    sequence = qmc.Sobol(dim, rng=generator)
+    for log_density in stages:
+        half, last = _Population(dim, half.num_evaluations), log_density is stages[-1]
+        points = sequence.random(effort.sweep * scale)
+        half.add(points, _values(log_density, points), None, len(points))
+        scouted = proposal is None and likeness and half.temper(effort.alive)[0] < effort.coldest
+        if scouted and likeness:
+            points = sequence.random(effort.scouts * scale)
+            proposal = _peaks(points, _values(likeness, points), _MOST_SCOUTED)
+        if proposal is not None:
+            half.draw(proposal, 2 * effort.step * scale, log_density, generator)
+        if scouted:  # before mass decides, each peak shows how high it is
+            for _ in range(_CLIMBS):
+                half.draw(_peaks(half.points, half.values, _MOST_PEAKS), effort.step * scale, log_density, generator)
+        proposal = _climb(half, log_density, effort, scale, effort.target / 2 if last else effort.alive, generator)
+        if proposal is None:  # nothing to go on from; a larger sweep may find something
+            return half
+    return half
+
+
+def _climb(
+    half: _Population, log_density: LogDensity, effort: Effort, scale: int, wanted: float, generator
+) -> _Mixture | None:
+    """Fit and draw until ``wanted`` effective samples are there; the last fit."""
+    dim, proposal = half.points.shape[1], None
+    for iteration in range(effort.most_iterations + 1):
+        if np.isneginf(half.values).all():
+            return None
+        beta, weights = half.temper(effort.alive * np.sqrt(scale))
+        done = beta == 1.0 and _effective_size(weights) >= wanted
+        # On the way there are many modes, and a component for each finds them; at the end few, and smooth fits
+        # that leave no gaps between components give the better weights.
+        per_component = 1.0 * dim if beta < 1 else 4.0 * dim
+        fit = _Mixture.fit(half.points, weights, per_component, generator)
+        proposal = _Mixture.concatenate(
+            [fit.scaled(1 - _PEAK_SHARE), _peaks(half.points, half.values, _MOST_PEAKS).scaled(_PEAK_SHARE)]
+        )
+        if done or iteration == effort.most_iterations:
             break
-        num = effort.sweep * scale * 2**doublings
-    if any(np.isneginf(half.values).all() for half in halves):
-        return  # nothing to fit; a larger sweep may find something
-    for _ in range(effort.most_iterations):
-        fits, done = [], []
-        for half in halves:
-            beta, weights = half.temper(alive)
-            done.append(beta == 1.0 and _effective_size(weights) >= wanted)
-            # On the way there are many modes, and a component for each finds them; at the end few, and smooth fits
-            # that leave no gaps between components give the better weights.
-            per_component = 1.0 * dim if beta < 1 else 4.0 * dim
-            fits.append(_Mixture.fit(half.points, weights, per_component, generator))
-            half.forget(weights)
-        if all(done):
-            return
-        num = effort.step * scale
-        drawn = [fit.sample(num, generator) for fit in fits]
-        inside = [points[((points >= 0) & (points <= 1)).all(1)] for points in drawn]
-        _evaluate(halves, inside, fits, [num, num], log_density)
+        half.forget(weights)
+        half.draw(proposal, effort.step * scale, log_density, generator)
+    return proposal
 
 
-def _evaluate(halves, points, proposals, counts, log_density: LogDensity) -> None:
-    """One call for both halves: the batch is what makes it fast."""
-    values = log_density(np.concatenate(points))
-    values = np.where(np.isnan(values), -np.inf, values)
-    for half, part, value, proposal, count in zip(
-        halves, points, np.split(values, [len(points[0])]), proposals, counts, strict=True
-    ):
-        half.add(part, value, proposal, count)
+def _values(log_density: LogDensity, points: ndarray) -> ndarray:
+    values = log_density(points)
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 def _compare(halves: list[_Population]) -> tuple[float, float, float]:
@@ -252,7 +295,13 @@ class _Mixture:
         names = ("log_shares", "means", "factors", "whiten")
         return cls(*(np.concatenate([getattr(m, name) for m in mixtures]) for name in names))
 
-    def scaled(self, factor: int) -> _Mixture:
+    @classmethod
+    def of(cls, shares: ndarray, means: ndarray, covariances: ndarray) -> _Mixture:
+        factors = np.linalg.cholesky(covariances + _SMALLEST_SCALE**2 * np.eye(means.shape[1]))
+        return cls(np.log(shares), means, factors, np.linalg.inv(factors))
+
+    def scaled(self, factor: int | float) -> _Mixture:
+        """With shares that sum to ``factor``."""
         return replace(self, log_shares=self.log_shares + np.log(factor))
 
     @classmethod
@@ -262,7 +311,7 @@ class _Mixture:
         log_weights: ndarray,
         per_component: float,
         generator: np.random.Generator,
-        steps: int = 8,
+        steps: int = 6,
     ) -> _Mixture:
         """Expectation-maximisation on weighted points, with covariances shrunk to their common one.
 
@@ -270,7 +319,7 @@ class _Mixture:
         """
         weights = np.exp(log_weights - logsumexp(log_weights))
         order = np.argsort(weights)[::-1]
-        enough = int(np.searchsorted(np.cumsum(weights[order]), 0.999)) + 1
+        enough = int(np.searchsorted(np.cumsum(weights[order]), 0.995)) + 1
         chosen = order[: max(enough, 2 * points.shape[1] + 2)]
         x, w = points[chosen], weights[chosen] / weights[chosen].sum()
         dim, size = x.shape[1], 1 / (w**2).sum()
@@ -279,10 +328,7 @@ class _Mixture:
         x = x - x0
         products = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
         spread = np.sqrt((w @ products).reshape(dim, dim).diagonal()) + 1e-12
-        means = _seeds(x / spread, w, count, generator) * spread
-        nearest = (((x[:, None] - means) / spread) ** 2).sum(-1).argmin(1)
-        share = np.zeros((len(x), len(means)))
-        share[np.arange(len(x)), nearest] = 1.0
+        share = _nearest_seed(x / spread, w, count, generator)
         mixture = None
         for _ in range(steps):
             mass = w[:, None] * share
@@ -294,52 +340,74 @@ class _Mixture:
             common = np.tensordot(totals / totals.sum(), covariances, axes=1)
             strength = (totals**2 / (mass**2).sum(0))[:, None, None]
             covariances = (strength * covariances + (dim + 2) * common) / (strength + dim + 2)
-            factors = np.linalg.cholesky(covariances + _SMALLEST_SCALE**2 * np.eye(dim))
-            mixture = cls(np.log(totals / totals.sum()), means, factors, np.linalg.inv(factors))
-            log_share = mixture.component_densities(x)
-            share = np.exp(log_share - log_share.max(1, keepdims=True))
+            mixture = cls.of(totals / totals.sum(), means, covariances)
+            share = mixture.component_densities(x)
             share /= share.sum(1, keepdims=True)
         assert mixture is not None
         return replace(mixture, means=mixture.means + x0)
 
-    def component_densities(self, x: ndarray) -> ndarray:
-        dim = x.shape[1]
-        distance = np.zeros((len(x), len(self.means)))
-        for rows in self.whiten.swapaxes(0, 1):  # one axis at a time: sums over an axis of three are slow
+    @property
+    def degrees(self) -> int:
+        """Of freedom. With these the density is a whole power of the distance: no logarithms, no exponentials."""
+        return self.means.shape[1] + 2
+
+    def component_densities(self, x: ndarray) -> Float[ndarray, "point component"]:
+        """Each component's density times its share."""
+        dim, degrees = x.shape[1], self.degrees
+        stretched = np.ones((len(x), len(self.means)))
+        for rows in self.whiten.swapaxes(0, 1) / np.sqrt(degrees):  # one axis at a time: short sums are slow
             white = x @ rows.T
             white -= (rows * self.means).sum(1)
-            distance += np.square(white, out=white)
-        constant = gammaln((_DEGREES + dim) / 2) - gammaln(_DEGREES / 2) - dim / 2 * np.log(_DEGREES * np.pi)
+            stretched += np.square(white, out=white)
+        power = stretched.copy()
+        for _ in range(dim):
+            power *= stretched
+        constant = gammaln((degrees + dim) / 2) - gammaln(degrees / 2) - dim / 2 * np.log(degrees * np.pi)
         log_volume = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(1)
-        distance /= _DEGREES
-        tail = np.log1p(distance, out=distance)
-        tail *= -(_DEGREES + dim) / 2
-        tail += self.log_shares + constant - log_volume
-        return tail
+        return np.divide(np.exp(self.log_shares + constant - log_volume), power, out=power)
 
     def log_density(self, x: ndarray) -> ndarray:
-        parts = self.component_densities(x)
-        top = parts.max(1)
-        return top + np.log(np.exp(parts - top[:, None]).sum(1))
+        return np.log(self.component_densities(x).sum(1))
 
     def sample(self, num: int, generator: np.random.Generator) -> ndarray:
         which = generator.choice(len(self.means), size=num, p=np.exp(self.log_shares))
         normal = generator.standard_normal((num, self.means.shape[1]))
-        stretch = np.sqrt(_DEGREES / generator.chisquare(_DEGREES, num))
+        stretch = np.sqrt(self.degrees / generator.chisquare(self.degrees, num))
         return self.means[which] + stretch[:, None] * np.einsum("nij,nj->ni", self.factors[which], normal)
 
 
-def _seeds(x: ndarray, weights: ndarray, count: int, generator: np.random.Generator) -> ndarray:
-    """Far-apart starting means, by weighted k-means++."""
-    seeds = [x[generator.choice(len(x), p=weights)]]
-    nearest = ((x - seeds[0]) ** 2).sum(1)
-    for _ in range(count - 1):
-        chance = weights * nearest
-        if chance.sum() <= 0:
+def _peaks(points: ndarray, values: ndarray, most: int) -> _Mixture:
+    """A component at each of the highest points that no neighbour surpasses, as wide as the neighbours are far.
+
+    Weights see mass, and a mode that the sweep met with one point, on its flank, has next to none as yet; these see
+    height, and their samples climb.
+    """
+    dim = points.shape[1]
+    highest = np.argsort(values)[::-1][: 16 * most]
+    num_neighbours = min(2 * dim + 2, len(points) - 1)
+    near = np.asarray(KDTree(points).query(points[highest], num_neighbours + 1)[1])[:, 1:]
+    top = np.flatnonzero((values[highest][:, None] >= values[near]).all(1))[:most]
+    offsets = points[near[top]] - points[highest[top]][:, None]
+    covariances = offsets.swapaxes(1, 2) @ offsets / (2 * num_neighbours)
+    return _Mixture.of(np.full(len(top), 1 / len(top)), points[highest[top]], covariances)
+
+
+def _nearest_seed(
+    x: ndarray, weights: ndarray, count: int, generator: np.random.Generator
+) -> Float[ndarray, "point seed"]:
+    """One where a seed is a point's nearest; the seeds are points far apart, by weighted k-means++."""
+    nearest, owner = np.full(len(x), np.inf), np.zeros(len(x), dtype=int)
+    chance = weights
+    for seed in range(count):
+        cumulative = np.cumsum(chance)
+        if not cumulative[-1] > 0:
             break
-        seeds.append(x[generator.choice(len(x), p=chance / chance.sum())])
-        nearest = np.minimum(nearest, ((x - seeds[-1]) ** 2).sum(1))
-    return np.stack(seeds)
+        chosen = np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right").clip(max=len(x) - 1)
+        distance = np.square(x - x[chosen]).sum(1)
+        closer = distance < nearest
+        nearest[closer], owner[closer] = distance[closer], seed
+        chance = weights * nearest
+    return np.eye(owner.max() + 1)[owner]
 
 
 def logsumexp(values: ndarray) -> float:

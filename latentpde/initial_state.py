@@ -1,7 +1,8 @@
 r"""What is known of a case's initial state: its coarse cells (exactly, with noise, or not at all), and a prior below.
 
 The coarse state is Gaussian, :math:`c \sim N(\hat c, V)` with :math:`V` circulant (zero where the cells are exact);
-given it, the fine state is drawn with the cells' averages right (`latentpde.subgrid`).
+given it, the fine state is drawn with the cells' averages right (`latentpde.subgrid`). Where a fine initial state was
+given, nothing is left to draw.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from latentpde.grid import Grid, pooling_attenuation, unpool_spectrum
 from latentpde.observation import Observation
 from latentpde.subgrid import Subgrid
 
-_FINE = 4  # fine cells per coarse cell and side, where the data do not say
 _DEFAULT_PRIOR = (1.0, 4.0)
 
 
@@ -33,6 +33,7 @@ class InitialState:
         subgrid: the prior below the cells; ``None`` for no structure there.
         pooling: samples per side that a cell averages.
         unpooled: whether ``mean_hat`` is of the field, rather than of its cell averages.
+        fine_hat: Fourier coefficients of the fine state, where it is known.
     """
 
     grid: Grid
@@ -42,12 +43,15 @@ class InitialState:
     subgrid: Subgrid | None
     pooling: int | None
     unpooled: bool
+    fine_hat: Complex[Tensor, "fine_row fine_col"] | None = None
 
     @classmethod
     def of(
         cls, case: Observation, *, detail: bool, noise_std: float, prior: tuple[float, float] | None
     ) -> InitialState:
-        grid, factor = case.grid, case.pooling if case.pooling and case.pooling > 1 else _FINE
+        if case.fine_initial is not None:
+            return cls._of_fine(case, noise_std)
+        grid, factor = case.grid, case.refinement
         known = case.initial is not None
         coarse = case.initial[0] if case.initial is not None else torch.zeros(grid.shape, dtype=torch.float64)
         if prior is None and known:
@@ -74,8 +78,19 @@ class InitialState:
             std = torch.sqrt(below) / (1.0 if lowres else pooling_attenuation(grid, case.pooling))
         return cls(grid, coarse, mean_hat, std, subgrid if detail else None, case.pooling, not lowres)
 
+    @classmethod
+    def _of_fine(cls, case: Observation, noise_std: float) -> InitialState:
+        if noise_std:
+            raise UsageError("a fine initial state is taken as exact; leave it out, or initial_noise_std at 0")
+        assert case.initial is not None
+        fine_hat, lowres = case.initial_spectrum()[0], case.observed == "lowres-solve"
+        mean_hat = case.grid.analyse(case.initial[0]) if lowres else fine_hat
+        return cls(case.grid, case.initial[0], mean_hat, None, None, case.pooling, not lowres, fine_hat)
+
     def mean(self, unknown: Complex[Tensor, "node mode"] | None = None) -> Complex[Tensor, "*node row col"]:
         """Fourier coefficients of the mean fine state, for each set of deviations of the coarse one if any."""
+        if self.fine_hat is not None:
+            return self.fine_hat
         coarse = self.coarse if unknown is None else self._coarse_states(unknown)
         if self.subgrid is None:
             return unpool_spectrum(coarse, self.grid, self.pooling)
@@ -90,6 +105,8 @@ class InitialState:
         self, unknown: Complex[Tensor, "draw mode"] | None, num: int, *, seed: int
     ) -> Complex[Tensor, "draw row col"]:
         """Fine states; ``unknown`` are deviations of the coarse coefficients where they are uncertain."""
+        if self.fine_hat is not None:
+            return self.fine_hat.expand(num, *self.fine_hat.shape)
         coarse = self.coarse.expand(num, *self.coarse.shape) if unknown is None else self._coarse_states(unknown)
         if self.subgrid is None:
             return unpool_spectrum(coarse, self.grid, self.pooling)

@@ -69,6 +69,15 @@ def open_observed(path: str | Path) -> xr.Dataset:
     return _open(path, xr.open_dataset)
 
 
+def open_fine_initial(path: str | Path) -> xr.DataArray:
+    """The variable ``initial`` of a file: that of its group ``truth`` where there is one, as simulated cases have."""
+    tree = open_cases(path)
+    for node in ("truth", "/"):
+        if (node == "/" or node in tree.children) and "initial" in tree[node]:
+            return tree[node].to_dataset()["initial"]
+    raise DataError(f"{path} holds no fine initial state; expected a variable 'initial'")
+
+
 def write_netcdf(dataset: xr.Dataset | xr.DataTree, path: str | Path) -> None:
     content = BytesIO()  # see _HDF5File
     dataset.to_netcdf(content, engine="h5netcdf")

@@ -30,10 +30,12 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
-from latentpde.grid import Grid, evaluate, pooling_attenuation, unpool_spectrum
+from latentpde.grid import Grid, average_pool, evaluate, pooling_attenuation, unpool_spectrum
 
 Observed = Literal["lowres-solve", "pooled", "point"]
 EPSILON = 1e-8
+_REFINEMENT = 4  # fine cells per coarse cell and side, where the data do not say
+_LOOSELY = 0.5  # how far, relative to its variation, the averages of a fine initial state may be from the coarse one
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,6 +56,8 @@ class Observation:
         family, bounds, forcing_std, num_modes: what is known of the PDE beforehand, where the data's source says so.
         regime: the simulator's name for that.
         batched: whether results keep their sample axis.
+        fine_initial: samples of the initial state on a whole-number refinement of ``grid``, where somebody knows it
+            that well; methods then decode from it, and take ``initial`` only for what the coarse solve sees.
     """
 
     values: Float[Tensor, "sample time *reading"]
@@ -71,6 +75,7 @@ class Observation:
     num_modes: int | None = None
     regime: str | None = None
     batched: bool = True
+    fine_initial: Float[Tensor, "sample fine_y fine_x"] | None = None
 
     @classmethod
     def from_arrays(
@@ -84,6 +89,7 @@ class Observation:
         grid: Grid | None = None,
         positions=None,
         observed: Observed | None = None,
+        fine_initial=None,
         **known,
     ) -> Observation:
         """Check plain arrays and make an observation of them.
@@ -97,6 +103,7 @@ class Observation:
             mask: true where a reading counts, shaped likewise; all finite readings by default.
             grid: the coarse grid; by default the unit square with the shape of ``initial`` or of the cells.
             positions: ``([sample,] sensor, 2)`` as ``(y, x)``; makes the readings points.
+            fine_initial: ``([sample,] y, x)``, a whole number of times as many cells as ``initial`` along each side.
             known: ``pooling``, ``family``, ``bounds``, ``forcing_std``, ``num_modes``, ``regime``.
         """
         times = torch.atleast_1d(_float64(times, "times"))
@@ -135,6 +142,7 @@ class Observation:
             observed=observed,
             positions=None if positions is None else _float64(positions, "sensor positions"),
             batched=batched,
+            fine_initial=None if fine_initial is None else _float64(fine_initial, "fine initial state"),
             **known,
         )
 
@@ -154,6 +162,26 @@ class Observation:
         """How many readings each sample has."""
         return self.mask.flatten(1).sum(1)
 
+    @property
+    def refinement(self) -> int:
+        """Fine cells per coarse cell and side: the fine initial state's, else the pooling, else 4."""
+        if self.fine_initial is not None:
+            return self.fine_initial.shape[-1] // self.grid.shape[1]
+        return self.pooling if self.pooling and self.pooling > 1 else _REFINEMENT
+
+    @property
+    def fine_grid(self) -> Grid:
+        """The grid that methods without a decoder work on."""
+        return self.grid.refine(self.refinement)
+
+    def initial_spectrum(self) -> Complex[Tensor, "sample row col"]:
+        """Fourier coefficients of the initial state as well as it is known: the fine one's, else the coarse one's."""
+        if self.fine_initial is not None:
+            return self.fine_grid.analyse(self.fine_initial)
+        if self.initial is None:
+            raise DataError("this method needs the initial state; give one (a coarse one will do)")
+        return unpool_spectrum(self.initial, self.grid, self.pooling)
+
     def __len__(self) -> int:
         return self.num_samples
 
@@ -161,7 +189,7 @@ class Observation:
         """Some of the samples."""
         if isinstance(index, int):
             return self[range(len(self))[index] : range(len(self))[index] + 1]
-        per_sample = ("values", "mask", "noise_std", "initial", "positions")
+        per_sample = ("values", "mask", "noise_std", "initial", "positions", "fine_initial")
         chosen = {name: getattr(self, name)[index] for name in per_sample if getattr(self, name) is not None}
         return replace(self, **chosen)
 
@@ -182,7 +210,7 @@ class ObservationOperator:
         if observation.observed == "lowres-solve":
             u0_hat = grid.analyse(observation.initial)
         else:
-            u0_hat = unpool_spectrum(observation.initial, grid, observation.pooling)
+            u0_hat = observation.initial_spectrum()
         self._u0_hat = u0_hat[:, None]
         variance = observation.noise_std**2
         counts = observation.num_readings.to(torch.float64)
@@ -220,7 +248,7 @@ def cell_averages(
     return grid.refine(factor).synthesise(u_hat)[..., factor // 2 :: factor, factor // 2 :: factor]
 
 
-def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, **rest) -> Observation:
+def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, fine_initial, **rest) -> Observation:
     finite = torch.isfinite(values)
     if bool(torch.isinf(values).any()):
         raise DataError("some readings are infinite; mark missing readings with NaN")
@@ -241,14 +269,7 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, *
         raise DataError(f"times must be finite and not negative, got {times.tolist()}")
 
     if initial is not None:
-        initial = initial if initial.ndim == 3 else initial[None]
-        if initial.ndim != 3 or initial.shape[0] != num_samples:
-            raise DataError(
-                f"expected {num_samples} initial state(s) with axes (sample, y, x), got shape {tuple(initial.shape)}"
-            )
-        bad = int((~torch.isfinite(initial)).sum())
-        if bad:
-            raise DataError(f"the initial state has {bad} NaN or infinite values; fill them before reconstructing")
+        initial = _checked_states(initial, num_samples, "initial state")
     cells = tuple(values.shape[-2:]) if positions is None else None
     if grid is None:
         shape = tuple(initial.shape[-2:]) if initial is not None else cells
@@ -258,6 +279,10 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, *
     for what, shape in (("cells", cells), ("initial state", None if initial is None else tuple(initial.shape[-2:]))):
         if shape is not None and shape != tuple(grid.shape):
             raise DataError(f"the {what} have shape {shape}, the coarse grid {grid.shape}: they must agree (y, x)")
+
+    if fine_initial is not None:
+        fine_initial = _checked_states(fine_initial, num_samples, "fine initial state")
+        initial = _checked_averages(fine_initial, initial, grid)
 
     if positions is not None:
         positions = positions.expand(num_samples, *positions.shape[-2:]) if positions.ndim == 2 else positions
@@ -281,8 +306,49 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, *
         raise TypeError(f"unexpected arguments {sorted(unknown)}")
     values = torch.where(mask, values, 0.0)
     return cls(
-        values=values, mask=mask, noise_std=noise, times=times, initial=initial, grid=grid, positions=positions, **rest
+        values=values,
+        mask=mask,
+        noise_std=noise,
+        times=times,
+        initial=initial,
+        grid=grid,
+        positions=positions,
+        fine_initial=fine_initial,
+        **rest,
     )
+
+
+def _checked_states(states: Tensor, num_samples: int, what: str) -> Tensor:
+    states = states if states.ndim == 3 else states[None]
+    if states.ndim != 3 or states.shape[0] != num_samples:
+        raise DataError(f"expected {num_samples} {what}(s) with axes (sample, y, x), got shape {tuple(states.shape)}")
+    bad = int((~torch.isfinite(states)).sum())
+    if bad:
+        raise DataError(f"the {what} has {bad} NaN or infinite values; fill them before reconstructing")
+    return states
+
+
+def _checked_averages(fine: Tensor, coarse: Tensor | None, grid: Grid) -> Tensor:
+    """The coarse states that go with the fine ones; given ones must be loosely the fine ones' averages."""
+    factor = fine.shape[-1] // grid.shape[1]
+    if factor < 2 or tuple(fine.shape[-2:]) != grid.refine(factor).shape:
+        raise DataError(
+            f"the fine initial state has shape {tuple(fine.shape[-2:])}; expected a whole number of times, at least 2, "
+            f"the coarse grid's {grid.shape}, the same along y and x"
+        )
+    averages = average_pool(fine, factor)
+    if coarse is None:
+        return averages
+    size = coarse.abs().amax((-2, -1))
+    allowed = _LOOSELY * coarse.std((-2, -1), correction=0) + 1e-3 * size
+    apart = (averages - coarse).square().mean((-2, -1)).sqrt()
+    wrong = (apart > allowed).nonzero().flatten().tolist()
+    if wrong:
+        raise DataError(
+            f"the fine initial state and the coarse one differ in sample(s) {_some(wrong)}: its averages over coarse "
+            f"cells are {float(apart[wrong[0]]):.3g} off; are samples, axes or units mixed up?"
+        )
+    return coarse
 
 
 def _like_readings(array: Tensor, values: Tensor, what: str) -> Tensor:

@@ -22,7 +22,7 @@ from latentpde.errors import DataError, UsageError
 from latentpde.grid import Grid, resample
 from latentpde.metrics import PSD_FLOOR, radial_psd
 from latentpde.observation import Observation
-from latentpde.posterior import LatentPosterior, Posterior
+from latentpde.posterior import PDEPosterior, Posterior
 
 SIGNED, MAGNITUDE = "RdBu_r", "viridis"
 MEAN_COLOUR, DRAW_COLOUR, TRUTH_COLOUR = "#0072b2", "#56b4e9", "#222222"  # Okabe and Ito's palette, and black
@@ -162,11 +162,11 @@ def reconstruction_panels(fields: SampleFields) -> list[Panel]:
     return _mixed_panels(fields.grid, signed, magnitudes)
 
 
-def source_panels(posterior: LatentPosterior, sample: int = 0, resolution=None) -> list[Panel]:
+def source_panels(posterior: PDEPosterior, sample: int = 0, resolution=None) -> list[Panel]:
     check_sample(posterior.observation, sample)
     grid = posterior.grid(resolution)
     with torch.no_grad():
-        draws = posterior.decoder.source(posterior.z[sample], grid).numpy()
+        draws = posterior.sources(slice(sample, sample + 1), grid)[0].numpy()
     spread = [("Standard deviation", draws.std(0, ddof=1))] if len(draws) > 1 else []
     return _mixed_panels(grid, [("Posterior mean" if spread else "Point estimate", draws.mean(0))], spread)
 
@@ -183,16 +183,16 @@ def plot_reconstruction(
     return panel_figure(reconstruction_panels(sample_fields(posterior, sample, truth, resolution)), width)
 
 
-def plot_source(posterior: LatentPosterior, sample: int = 0, resolution=None, *, width: float = WIDTH) -> Figure:
+def plot_source(posterior: PDEPosterior, sample: int = 0, resolution=None, *, width: float = WIDTH) -> Figure:
     """The source term and, where there are several draws, its standard deviation."""
     return panel_figure(source_panels(posterior, sample, resolution), width)
 
 
-def plot_coefficients(posterior: LatentPosterior, sample: int = 0, *, width: float = WIDTH) -> Figure:
+def plot_coefficients(posterior: PDEPosterior, sample: int = 0, *, width: float = WIDTH) -> Figure:
     """Draws of each coefficient within its bounds; a marker where there is only one."""
     check_sample(posterior.observation, sample)
-    latent = posterior.decoder.latent
-    theta = latent.theta(posterior.z[sample]).numpy()
+    latent = posterior.latent
+    theta = posterior.thetas[sample].numpy()
     num_columns = min(latent.num_coefficients, 3 if width > 7 else 1)
     panel_width = min(width / num_columns, 3.6)
     figure, axes = figure_of_panels(latent.num_coefficients, num_columns, panel_width, 1.7 if len(theta) > 1 else 0.9)

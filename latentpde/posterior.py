@@ -15,7 +15,9 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.decoder import Decoder, as_times
-from latentpde.grid import Grid
+from latentpde.errors import UsageError
+from latentpde.grid import Grid, resample
+from latentpde.latent import Latent
 from latentpde.observation import Observation
 
 if TYPE_CHECKING:
@@ -60,6 +62,10 @@ class Posterior(ABC):
         """The posterior mean; methods that know it better than their draws do override this."""
         return self.fields(samples, grid, times).mean(1)
 
+    def stds(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y x"]:
+        """The posterior standard deviation; overridden like `means`."""
+        return _spread(self.fields(samples, grid, times))
+
     @property
     def has_spread(self) -> bool:
         return self.num_draws > 1
@@ -73,7 +79,7 @@ class Posterior(ABC):
         return self._map("mean", self.means, resolution, times)
 
     def std(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
-        return self._map("std", lambda *args: _spread(self.fields(*args)), resolution, times)
+        return self._map("std", self.stds, resolution, times)
 
     def draws(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
         """All draws, with an axis ``draw`` after ``sample``."""
@@ -138,7 +144,52 @@ class Posterior(ABC):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LatentPosterior(Posterior):
+class PDEPosterior(Posterior):
+    """A posterior that also knows the PDE: its coefficients and its source."""
+
+    @property
+    @abstractmethod
+    def latent(self) -> Latent:
+        """The family, the coefficients' bounds and the prior."""
+
+    @property
+    @abstractmethod
+    def thetas(self) -> Float[Tensor, "sample draw coefficient"]: ...
+
+    @abstractmethod
+    def sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample draw y x"]:
+        """Draws of the source for some of the samples."""
+
+    @cached_property
+    def coefficients(self) -> xr.DataArray:
+        """Draws of the PDE's coefficients, axes ``(sample, draw, coefficient)``."""
+        import xarray as xr
+
+        names = list(self.latent.family.coefficient_names)
+        array = xr.DataArray(
+            self.thetas.numpy(),
+            dims=("sample", "draw", "coefficient"),
+            coords={"coefficient": names},
+            name="coefficients",
+        )
+        return self.finish(array)
+
+    def source(self, resolution=None) -> xr.DataArray:
+        """The posterior mean of the source term."""
+        array = self._map("source_mean", lambda s, grid, _: self.source_means(s, grid)[:, None], resolution, None)
+        return array.drop_vars("time")
+
+    def source_std(self, resolution=None) -> xr.DataArray:
+        array = self._map("source_std", lambda s, grid, _: _spread(self.sources(s, grid)[:, :, None]), resolution, None)
+        return array.drop_vars("time")
+
+    def source_means(self, samples: slice, grid: Grid) -> Float[Tensor, "sample y x"]:
+        """The posterior mean of the source; overridden like `means`."""
+        return self.sources(samples, grid).mean(1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LatentPosterior(PDEPosterior):
     """Draws of the latent; every field it gives solves the PDE exactly.
 
     Args:
@@ -156,38 +207,85 @@ class LatentPosterior(Posterior):
     def num_draws(self) -> int:
         return self.z.shape[1]
 
+    @property
+    def latent(self) -> Latent:
+        return self.decoder.latent
+
+    @property
+    def thetas(self) -> Float[Tensor, "sample draw coefficient"]:
+        return self.latent.theta(self.z)
+
     def fields(
         self, samples: slice, grid: Grid, times: Float[Tensor, " time"]
     ) -> Float[Tensor, "sample draw time y x"]:
         return grid.synthesise(self.decoder.spectrum(self.z[samples], self.initial_hat(samples), times))
 
-    @cached_property
-    def coefficients(self) -> xr.DataArray:
-        """Draws of the PDE's coefficients, axes ``(sample, draw, coefficient)``."""
-        import xarray as xr
+    def sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample draw y x"]:
+        return self.decoder.source(self.z[samples], grid)
 
-        theta = self.decoder.latent.theta(self.z).numpy()
-        names = list(self.decoder.latent.family.coefficient_names)
-        array = xr.DataArray(
-            theta, dims=("sample", "draw", "coefficient"), coords={"coefficient": names}, name="coefficients"
-        )
-        return self.finish(array)
 
-    def source(self, resolution=None) -> xr.DataArray:
-        """The posterior mean of the source term."""
-        array = self._map("source_mean", lambda s, grid, _: self.source_means(s, grid)[:, None], resolution, None)
-        return array.drop_vars("time")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FieldPosterior(Posterior):
+    """Draws of the field itself, at the snapshots' times: what a method has that knows no latent.
 
-    def source_std(self, resolution=None) -> xr.DataArray:
-        array = self._map("source_std", lambda s, grid, _: _spread(self._sources(s, grid)), resolution, None)
-        return array.drop_vars("time")
+    There are no coefficients and no source, and between the snapshots nothing is known. Fields go to other
+    resolutions as band-limited functions do, variances by linear interpolation, which keeps them positive.
 
-    def source_means(self, samples: slice, grid: Grid) -> Float[Tensor, "sample y x"]:
-        """The posterior mean of the source; overridden like `means`."""
-        return self._sources(samples, grid)[:, :, 0].mean(1)
+    Args:
+        native: the grid that the method worked on.
+        values: the draws there.
+        mean_values: the mean, where the method knows it better than its draws do.
+        variance: likewise the pointwise variance.
+    """
 
-    def _sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample draw 1 y x"]:
-        return self.decoder.source(self.z[samples], grid)[:, :, None]
+    native: Grid
+    values: Float[Tensor, "sample draw time y x"]
+    mean_values: Float[Tensor, "sample time y x"] | None = None
+    variance: Float[Tensor, "sample time y x"] | None = None
+
+    @property
+    def num_draws(self) -> int:
+        return self.values.shape[1]
+
+    def fields(
+        self, samples: slice, grid: Grid, times: Float[Tensor, " time"]
+    ) -> Float[Tensor, "sample draw time y2 x2"]:
+        return self._on(grid, self.values[samples][:, :, self._snapshots(times)])
+
+    def means(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y2 x2"]:
+        if self.mean_values is None:
+            return super().means(samples, grid, times)
+        return self._on(grid, self.mean_values[samples][:, self._snapshots(times)])
+
+    def stds(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y2 x2"]:
+        if self.variance is None or not self.has_spread:
+            return super().stds(samples, grid, times)
+        variance = self.variance[samples][:, self._snapshots(times)]
+        return torch.sqrt(variance if grid == self.native else _linear(_linear(variance, grid, 0), grid, 1))
+
+    def _on(self, grid: Grid, values: Tensor) -> Tensor:
+        # samples on the method's own grid are kept as they are, what lies at its Nyquist included
+        return values if grid == self.native else resample(values, self.native, grid)
+
+    def _snapshots(self, times: Float[Tensor, " time"]) -> list[int]:
+        known = self.observation.times
+        apart = (times[:, None] - known).abs()
+        if bool((apart.amin(1) > 1e-9 * (1 + known.abs().max())).any()):
+            raise UsageError(
+                f"{self.method} knows the field at the snapshots' times only: {', '.join(f'{t:g}' for t in known)}; "
+                f"asked for {', '.join(f'{t:g}' for t in times)}. Methods that solve the PDE know it at any time"
+            )
+        return apart.argmin(1).tolist()
+
+
+def _linear(values: Tensor, grid: Grid, axis: int) -> Tensor:
+    """Periodic linear interpolation along y (0) or x (1) from cells that cover the same rectangle."""
+    old, new, dim = values.shape[axis - 2], grid.shape[axis], axis - 2
+    position = (torch.arange(new, dtype=values.dtype) + 0.5) * old / new - 0.5
+    below = position.floor()
+    share = (position - below).reshape(-1, *[1] * (1 - axis))
+    index = below.long() % old
+    return (1 - share) * values.index_select(dim, index) + share * values.index_select(dim, (index + 1) % old)
 
 
 def _spread(draws: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ from latentpde.plotting import (
     shown_snapshots,
     source_panels,
 )
-from latentpde.posterior import LatentPosterior, Posterior
+from latentpde.posterior import PDEPosterior, Posterior
 
 NARROW = 3.8  # inches: what a phone shows at full size
 _TIMES, _MINUS = "\u00d7", "\u2212"
@@ -62,7 +62,7 @@ def write_report(posterior: Posterior, path: str | Path, *, truth=None, sample: 
 def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resolution=None) -> str:
     """The page itself, as `write_report` writes it."""
     fields = sample_fields(posterior, sample, truth, resolution)
-    latent = posterior if isinstance(posterior, LatentPosterior) else None
+    latent = posterior if isinstance(posterior, PDEPosterior) else None
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "latentpde"  # the same posterior gives the same bits
@@ -74,7 +74,7 @@ def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resoluti
     )
     environment.filters["subscripts"] = _subscripts
     return environment.get_template("report.html").render(
-        family=latent.decoder.latent.family if latent else None,
+        family=latent.latent.family if latent else None,
         facts=_facts(posterior, latent, fields, sample),
         has_spread=fields.has_spread,
         num_draws=len(fields.draws),
@@ -85,7 +85,7 @@ def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resoluti
         method=posterior.method,
         figures=figures,
         coefficients=_coefficients(latent, sample) if latent else None,
-        has_source=latent is not None and latent.decoder.latent.num_modes > 0,
+        has_source=latent is not None and latent.latent.num_modes > 0,
         scores=_scores(fields) if fields.truth is not None else None,
         diagnostics=_diagnostics(posterior, sample),
         settings=_json(_settings(posterior, latent, fields, sample)),
@@ -94,17 +94,17 @@ def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resoluti
 
 
 def _figures(
-    posterior: Posterior, latent: LatentPosterior | None, fields: SampleFields, sample: int
+    posterior: Posterior, latent: PDEPosterior | None, fields: SampleFields, sample: int
 ) -> dict[str, dict[str, Any]]:
     """Each figure at two widths: for a screen, and for a phone."""
     coarse = posterior.observation.grid
-    steady = latent is not None and latent.decoder.latent.family.order == 0
+    steady = latent is not None and latent.latent.family.order == 0
     initial = "Coarse right-hand side u0" if steady else "Coarse initial state"
     maps = {
         "observed": observation_panels(posterior.observation, sample, initial),
         "field": reconstruction_panels(fields),
     }
-    if latent and latent.decoder.latent.num_modes:
+    if latent and latent.latent.num_modes:
         maps["source"] = source_panels(latent, sample, fields.grid.shape)
     figures = {name: _both(lambda width, panels=panels: panel_figure(panels, width)) for name, panels in maps.items()}
     if latent:
@@ -131,9 +131,9 @@ def _image(svg: bytes) -> dict[str, Any]:
     return {"source": source, "width": round(float(points[1]) * 4 / 3)}
 
 
-def _facts(posterior: Posterior, latent: LatentPosterior | None, fields: SampleFields, sample: int) -> dict[str, str]:
+def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: SampleFields, sample: int) -> dict[str, str]:
     observation = posterior.observation
-    family = latent.decoder.latent.family if latent else None
+    family = latent.latent.family if latent else None
     steady = family is not None and family.order == 0
     times = ", ".join(map(_number, observation.times[:8])) + (" …" if len(observation.times) > 8 else "")
     return {
@@ -156,9 +156,9 @@ def _readings(observation: Observation, sample: int) -> str:
     return f"{count}{share}, {_READINGS[observation.observed]}"
 
 
-def _coefficients(posterior: LatentPosterior, sample: int) -> list[dict[str, str]]:
-    latent = posterior.decoder.latent
-    theta = latent.theta(posterior.z[sample]).numpy()
+def _coefficients(posterior: PDEPosterior, sample: int) -> list[dict[str, str]]:
+    latent = posterior.latent
+    theta = posterior.thetas[sample].numpy()
     rows = []
     for values, (low, high), coefficient in zip(
         theta.T, latent.bounds.tolist(), latent.family.coefficients, strict=True
@@ -202,12 +202,10 @@ def _diagnostics(posterior: Posterior, sample: int) -> list[tuple[str, str]]:
     return rows
 
 
-def _settings(
-    posterior: Posterior, latent: LatentPosterior | None, fields: SampleFields, sample: int
-) -> dict[str, Any]:
+def _settings(posterior: Posterior, latent: PDEPosterior | None, fields: SampleFields, sample: int) -> dict[str, Any]:
     prior = {}
     if latent:
-        layout = latent.decoder.latent
+        layout = latent.latent
         bounds = dict(zip(layout.family.coefficient_names, layout.bounds.tolist(), strict=True))
         prior = {"family": layout.family.name, "bounds": bounds, "forcing_std": layout.forcing_std}
         prior["num_modes"] = layout.num_modes

@@ -16,11 +16,17 @@ from latentpde.grid import Grid, average_pool
 from latentpde.latent import Latent
 from latentpde.observation import Observation, ObservationOperator
 from latentpde.pde import families
-from latentpde.posterior import LatentPosterior, Posterior
+from latentpde.posterior import FieldPosterior, LatentPosterior, PDEPosterior, Posterior
 from latentpde.simulation import regimes, simulate
 
 # Options that make a method fast enough to run often; one without an entry runs with its defaults.
-QUICK = {"map": {"num_steps": 12, "num_restarts": 2}}
+QUICK_MAP = {"num_steps": 12, "num_restarts": 2}
+QUICK = {
+    "pinn": {"num_steps": 3, "num_collocation": 16, "num_initial": 16},
+    "map": QUICK_MAP,
+    "3dvar": {"background_options": QUICK_MAP},
+    "enkf": {"background_options": QUICK_MAP},
+}
 KINDS = ("lowres-solve", "pooled", "point")
 every_method = pytest.mark.parametrize("method", methods.names())
 
@@ -41,6 +47,14 @@ def run(method, data, **options):
     return reconstruct(data, method=method, **options)
 
 
+def refuses(method, family):
+    try:
+        methods.get(method).check_family(families.get(family))
+    except UsageError:
+        return True
+    return False
+
+
 # Contract
 
 
@@ -49,6 +63,10 @@ def run(method, data, **options):
 def test_every_method_works_for_every_family(method, regime):
     assert {r.family for r in regimes} == set(families.names()), "add a regime for the new family"
     data = observation(regime=regime)
+    if refuses(method, data.family):
+        with pytest.raises(UsageError, match=f"{method} cannot treat {data.family}"):
+            run(method, data)
+        return
     posterior = run(method, data)
     assert isinstance(posterior, Posterior)
     assert posterior.method == method
@@ -68,7 +86,7 @@ def test_every_method_works_for_every_family(method, regime):
         assert (std > 0).all()
     else:
         assert np.isnan(std).all()
-    if isinstance(posterior, LatentPosterior):
+    if isinstance(posterior, PDEPosterior):
         family = families.get(data.family)
         theta = posterior.coefficients
         assert theta.dims == ("sample", "draw", "coefficient")
@@ -85,9 +103,11 @@ def test_every_method_works_for_every_family(method, regime):
 def test_every_method_takes_every_kind_of_reading(method, kind, times):
     """On a rectangle, at one time or two."""
     posterior = run(method, observation(observed=kind, times=times, extent=(1.0, 1.5), shape=(32, 48)))
-    mean = posterior.mean(8, times=[0.05, 0.3])
+    asked = times[::-1] if isinstance(posterior, FieldPosterior) else (0.05, 0.3)
+    mean = posterior.mean(8, times=asked)
     assert mean.dims == ("sample", "time", "y", "x")
-    assert mean.shape == (2, 2, 8, 12)
+    assert mean.shape == (2, len(asked), 8, 12)
+    assert tuple(mean["time"].values) == asked
     assert np.isfinite(mean).all()
     np.testing.assert_allclose(mean["x"], (np.arange(12) + 0.5) / 8)
     np.testing.assert_allclose(posterior.mean(8), posterior.mean(8, times=[times[-1]]).isel(time=0))

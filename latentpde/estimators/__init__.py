@@ -2,10 +2,14 @@
 the group ``latentpde.methods``."""
 
 from latentpde.estimators.base import Estimator, make_estimator, methods, reconstruct
+from latentpde.estimators.enkf import EnKF
 from latentpde.estimators.exact import Exact
+from latentpde.estimators.kriging import Kriging
 from latentpde.estimators.map import Map
+from latentpde.estimators.pinn import Pinn
+from latentpde.estimators.var3d import Var3D
 
 __all__ = ["Estimator", "make_estimator", "methods", "reconstruct"]
 
-for _method in (Exact, Map):
+for _method in (Exact, Map, Pinn, Var3D, EnKF, Kriging):
     methods.register(_method.name, _method)

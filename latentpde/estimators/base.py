@@ -26,6 +26,11 @@ class Estimator(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
 
+    @classmethod
+    def check_family(cls, family: Family) -> None:
+        """Raise `UsageError` where the method cannot treat a family; most treat any."""
+        return
+
     @abstractmethod
     def estimate(
         self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
@@ -98,6 +103,7 @@ def reconstruct(
         bounds=_bounds(chosen, bounds, observation.bounds if from_data else None),
     )
     estimator = make_estimator(method, **options)
+    estimator.check_family(chosen)
     return estimator.estimate(observation, latent, num_samples=num_samples, seed=seed, show_progress=show_progress)
 
 

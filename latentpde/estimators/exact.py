@@ -19,25 +19,29 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from jaxtyping import Complex, Float
+from scipy.stats import chi2
 from torch import Tensor
 
 from latentpde.collapsed import CollapsedModel
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.grid import Grid, wavenumbers
-from latentpde.importance import Effort, WeightedSamples, sample_box
+from latentpde.importance import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.initial_state import InitialState
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import LatentPosterior
 from latentpde.progress import progress
 
+_NODES_AT_ONCE = 16  # small enough for caches
+_FIRST_BLUR, _BLUR_RATIO = 0.1, 0.2
+_UNLIKELY = 1e-5  # probability of a misfit
 _EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of their distance
 
 
@@ -50,10 +54,15 @@ class ExactPosterior(LatentPosterior):
 
     def means(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y x"]:
         spectra = [
-            self.decoder.spectrum(z, u0_hat, times).mean(0)
+            self._mean_spectrum(z, u0_hat, times)
             for z, u0_hat in zip(self.mean_z[samples], self.mean_initial_hat[samples], strict=True)
         ]
         return grid.synthesise(torch.stack(spectra))
+
+    def _mean_spectrum(self, z: Tensor, u0_hat: Tensor, times: Tensor) -> Complex[Tensor, "time row col"]:
+        states = u0_hat if u0_hat.ndim == 3 else u0_hat.expand(len(z), -1, -1)
+        parts = zip(z.split(_NODES_AT_ONCE), states.split(_NODES_AT_ONCE), strict=True)
+        return torch.stack([self.decoder.spectrum(*part, times).sum(0) for part in parts]).sum(0) / len(z)
 
     def source_means(self, samples: slice, grid: Grid) -> Float[Tensor, "sample y x"]:
         # the source is linear in the latent
@@ -118,11 +127,12 @@ class Exact(Estimator):
                 unknowns.append(model.state(unknown))
                 theta = prior.theta(samples.points[samples.resample(self.num_mean_nodes, generator=rng)])
                 unknown = model.conditional(theta)
+                misfit = float(model.misfit(theta).min()) / len(model.values)
                 nodes.append(_pack(latent, theta, model.source(unknown)))
                 means.append(state.mean(model.state(unknown)))
                 states.append(state)
                 seeds.append(zlib.crc32(b"detail", case_seed))  # a stream of its own
-                notes.append(_describe(samples, prior))
+                notes.append(_describe(samples, prior, misfit, len(model.values)))
                 advance(1)
 
         def initial_hat(samples: slice) -> Complex[Tensor, "sample draw row col"]:
@@ -142,16 +152,37 @@ class Exact(Estimator):
         )
 
     def _sample(self, model: CollapsedModel, prior: _Prior, rng: np.random.Generator) -> WeightedSamples:
-        def log_density(points: np.ndarray) -> np.ndarray:
-            with torch.no_grad():
-                theta = prior.theta(points)
-                return (model.log_likelihood(theta) + prior.log_density(theta)).numpy()
+        def on_box(function: Callable[[Tensor], Tensor]) -> LogDensity:
+            def log_density(points: np.ndarray) -> np.ndarray:
+                with torch.no_grad():
+                    theta = prior.theta(points)
+                    return (function(theta) + prior.log_density(theta)).numpy()
 
+            return log_density
+
+        log_density = on_box(model.log_likelihood)
         if not prior.num_free:
             value = float(log_density(np.zeros((1, 0)))[0])
             return WeightedSamples(np.zeros((1, 0)), np.zeros(1), value, 0.0, 1.0, 0.0, 1, 1, True)
-        effort = Effort(sweep=self.sweep, target=self.target)
-        return sample_box(log_density, prior.num_free, generator=rng, effort=effort)
+        easier = [model.blurred(std) for std in _blurs(model)]
+        likeness = (easier[0] if easier else model).likeness()
+        return sample_box(
+            log_density,
+            prior.num_free,
+            generator=rng,
+            effort=Effort(sweep=self.sweep, target=self.target),
+            easier=[on_box(blurred.log_likelihood) for blurred in easier],
+            likeness=on_box(likeness) if likeness else None,
+        )
+
+
+def _blurs(model: CollapsedModel) -> list[float]:
+    """Noise to begin the search with where the readings have next to none: modes are as narrow as noise is small."""
+    signal, noise = float(model.values.square().mean().sqrt()), float(model.variance.min().sqrt())
+    blurs = []
+    while (blur := _FIRST_BLUR * signal * _BLUR_RATIO ** len(blurs)) > 2 * noise:
+        blurs.append(blur)
+    return blurs
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +256,10 @@ def _detail_variance(state: InitialState, case: Observation, decoder) -> float:
     return float((weight * power * response.reshape(power.shape)).sum())
 
 
-def _describe(samples: WeightedSamples, prior: _Prior) -> dict[str, np.ndarray]:
+def _describe(samples: WeightedSamples, prior: _Prior, misfit: float, num_readings: int) -> dict[str, np.ndarray]:
+    # Readings that the best coefficients do not explain mean that noise is understated, that the PDE is another, or
+    # that the search found the wrong place: in each case the result is not to be trusted.
+    explained = chi2.sf(misfit * num_readings, num_readings) > _UNLIKELY
     theta, weights = prior.theta(samples.points).numpy(), np.exp(samples.log_weights)
     mean = weights @ theta
     return {
@@ -235,7 +269,8 @@ def _describe(samples: WeightedSamples, prior: _Prior) -> dict[str, np.ndarray]:
         "effective_sample_size": np.array(samples.effective_size),
         "num_evaluations": np.array(samples.num_evaluations),
         "num_rounds": np.array(samples.num_rounds),
-        "trusted": np.array(samples.trusted),
+        "misfit": np.array(misfit),
+        "trusted": np.array(samples.trusted and explained),
         "coefficient_mean": mean,
         "coefficient_std": np.sqrt(weights @ (theta - mean) ** 2),
     }

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
-from latentpde.grid import unpool_spectrum
 from latentpde.latent import Latent
 from latentpde.observation import Observation, ObservationOperator
 from latentpde.posterior import LatentPosterior
@@ -69,8 +68,7 @@ class Map(Estimator):
         z, residual = torch.cat(latents), torch.cat(residuals)
         best = residual.argmin(1)
         rows = torch.arange(len(z))
-        assert observation.initial is not None
-        initial_hat = unpool_spectrum(observation.initial, observation.grid, observation.pooling)[:, None]
+        initial_hat = observation.initial_spectrum()[:, None]
         return LatentPosterior(
             observation=observation,
             method=self.name,

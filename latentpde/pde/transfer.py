@@ -106,17 +106,17 @@ def _small_roots(x: Tensor, a: Tensor, num_terms: int = 20) -> Tensor:
 def phi1(z: Tensor) -> Tensor:
     r""":math:`(e^z - 1) / z`, one at zero; real or complex."""
     small = _square(z) < _NEAR**2
-    series = _series(torch.where(small, -z, 0), _PHI1)
     safe = torch.where(small, torch.ones_like(z), z)
-    if not z.is_complex():
-        return torch.where(small, series, torch.expm1(safe) / safe)
-    # Real arithmetic throughout: torch's complex exponentials and divisions take several times as long.
-    x, y = safe.real, safe.imag
-    growth, sine, cosine = torch.expm1(x), torch.sin(y / 2), torch.cos(y / 2)
-    real = growth - 2 * (growth + 1) * sine**2
-    imag = 2 * (growth + 1) * sine * cosine
-    size = _square(safe)
-    return torch.where(small, series, torch.complex((real * x + imag * y) / size, (imag * x - real * y) / size))
+    if z.is_complex():
+        # Real arithmetic throughout: torch's complex exponentials and divisions take several times as long.
+        x, y = safe.real, safe.imag
+        growth, sine, cosine = torch.expm1(x), torch.sin(y / 2), torch.cos(y / 2)
+        twice = 2 * (growth + 1) * sine
+        real, imag, size = growth - twice * sine, twice * cosine, x**2 + y**2
+        value = torch.complex((real * x + imag * y) / size, (imag * x - real * y) / size)
+    else:
+        value = torch.expm1(safe) / safe
+    return value.masked_scatter(small, _series(-z[small], _PHI1))
 
 
 def _exp(z: Tensor) -> Tensor:

@@ -1,0 +1,70 @@
+"""What methods share whose unknown is the field: a background to correct, and randomness that is each case's own."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from latentpde.estimators.base import make_estimator
+from latentpde.field_readings import FieldReadings
+from latentpde.latent import Latent
+from latentpde.observation import Observation
+
+_BACKGROUND_DRAWS = 12  # for a background whose mean is that of its draws
+_CASES_AT_ONCE = 64
+
+
+def background_fields(
+    method: str,
+    options: Mapping[str, Any],
+    observation: Observation,
+    latent: Latent,
+    *,
+    seed: int,
+    show_progress: bool = False,
+) -> Float[Tensor, "sample time y x"]:
+    """The mean that another method gives, on the fine grid at the snapshots' times."""
+    estimator = make_estimator(method, **options)
+    posterior = estimator.estimate(
+        observation, latent, num_samples=_BACKGROUND_DRAWS, seed=seed, show_progress=show_progress
+    )
+    parts = range(0, len(observation), _CASES_AT_ONCE)
+    with torch.no_grad():
+        return torch.cat(
+            [
+                posterior.means(slice(start, start + _CASES_AT_ONCE), observation.fine_grid, observation.times)
+                for start in parts
+            ]
+        )
+
+
+def case_generators(observation: Observation, seed: int) -> list[np.random.Generator]:
+    """One for each problem, samples first: a case comes out the same in any batch."""
+    seeds = [zlib.crc32(values.numpy().tobytes(), seed) for values in observation.values]
+    return [np.random.default_rng((own, time)) for own in seeds for time in range(len(observation.times))]
+
+
+def normal_fields(generators: list[np.random.Generator], num: int, shape: tuple[int, int]) -> Tensor:
+    """White noise, axes ``(problem, num, y, x)``."""
+    return torch.from_numpy(np.stack([rng.standard_normal((num, *shape)) for rng in generators]))
+
+
+def normal_readings(generators: list[np.random.Generator], num: int, readings: FieldReadings) -> Tensor:
+    """Noise of the readings' standard deviation, axes ``(problem, num, reading)``; zero where there is only padding."""
+    counts = readings.is_reading.sum(1).tolist()
+    noise = torch.zeros((len(readings), num, readings.values.shape[1]), dtype=torch.float64)
+    for i, (rng, count) in enumerate(zip(generators, counts, strict=True)):
+        noise[i, :, :count] = torch.from_numpy(rng.standard_normal((num, count)))
+    return noise * torch.sqrt(readings.variance)[:, None]
+
+
+def misfit(readings: FieldReadings, fields: Float[Tensor, "problem y x"]) -> Float[Tensor, " problem"]:
+    """Root mean square of what fields leave of the readings."""
+    squared = (readings.values - readings.predict(fields)) ** 2
+    return torch.sqrt(squared.sum(-1) / readings.is_reading.sum(-1).clamp(min=1))

@@ -1,0 +1,207 @@
+r"""A physics-informed neural network per case.
+
+One network is the field, :math:`u_\eta(t, y, x)`, another the source, :math:`f_\zeta(y, x)`, and the coefficients are a
+sigmoid of raw ones :math:`r` onto their bounds. All are trained together by Adam on
+
+.. math:: \lambda_d\, J / \bar\sigma^2
+          + \lambda_i \left( \overline{(u_\eta - u_0)^2} + T^2\, \overline{(\partial_t u_\eta)^2} \right)
+          + \lambda_r\, \overline{\rho^2} + \lambda_s\, \overline{f_\zeta^2} / \tau^2 + \lambda_c \lVert r \rVert^2
+
+over the readings, the initial state (the second term for families that start at rest) and random points of time and
+space, where :math:`\rho` is what is left of the PDE (`latentpde.pinn_equation`). Everything is in units of the case: of
+the initial state's standard deviation, and of the whole time and domain. For a steady family the initial state is part
+of the right-hand side, so it enters :math:`\rho` and has no term of its own. The PDE is a penalty here: what comes out
+need not solve it. The last two terms are the prior's: without the last, coefficients were seen to end far from the
+truth.
+
+The networks and the first three terms are those of Tsao, Chaney and Veveakis, who leave everything else open.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from latentpde.errors import UsageError
+from latentpde.estimators.base import Estimator
+from latentpde.grid import Grid
+from latentpde.latent import Latent
+from latentpde.observation import Observation
+from latentpde.pde import Family
+from latentpde.pinn_equation import check_differential
+from latentpde.pinn_network import Features
+from latentpde.pinn_problem import Losses, Networks, Problem, centres, everywhere, points_at
+from latentpde.posterior import PDEPosterior
+from latentpde.progress import Advance, progress
+
+CASES_AT_ONCE = 16
+_CHECK_EVERY = 50
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PinnPosterior(PDEPosterior):
+    """Trained networks: a point estimate, evaluated at any place and time. Times beyond the last reading's are
+    extrapolated by the network alone."""
+
+    problem: Problem
+    networks: Networks
+
+    @property
+    def latent(self) -> Latent:
+        return self.problem.latent
+
+    @property
+    def num_draws(self) -> int:
+        return 1
+
+    @property
+    def thetas(self) -> Float[Tensor, "sample 1 coefficient"]:
+        return self.problem.theta(self.networks.raw)[:, None]
+
+    def fields(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample 1 time y x"]:
+        problem, networks = self.problem, self.networks[samples]
+        when = times / problem.equation.duration if problem.order else torch.zeros_like(times)
+        points = torch.cat([points_at(t, centres(grid)) for t in when])
+        values = everywhere(lambda p: problem.field(networks, p), points, len(networks.raw))
+        values = problem.centre[samples, None] + problem.scale[samples, None] * values
+        return values.unflatten(1, (1, len(times), *grid.shape))
+
+    def sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample 1 y x"]:
+        problem, networks = self.problem, self.networks[samples]
+        points = points_at(0.0, centres(grid))
+        values = everywhere(lambda p: problem.source(networks, p), points, len(networks.raw))
+        return self.latent.forcing_std * values.unflatten(1, (1, *grid.shape))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pinn(Estimator):
+    """The paper's physics-informed network: a point estimate, without a spread.
+
+    Args:
+        num_steps: Adam steps.
+        learning_rate: of the networks; it decays to zero along a cosine.
+        coefficient_rate: how many times faster the raw coefficients learn.
+        data_weight, initial_weight, residual_weight, source_weight, coefficient_weight: of the loss's terms, in their
+            order above.
+        num_collocation: random points per step at which the PDE is asked for.
+        num_initial: random points per step at which the initial state is.
+        num_harmonics: harmonics of the domain that the networks see, which make them periodic; 0 for the bare
+            coordinates of the paper.
+    """
+
+    name = "pinn"
+    summary = "a physics-informed neural network per case; the PDE is a penalty; a point estimate"
+
+    # Defaults: a few validation cases per regime; tools/tune_pinn.py searches them all.
+    num_steps: int = 500
+    learning_rate: float = 3e-3
+    coefficient_rate: float = 10.0
+    data_weight: float = 0.02
+    initial_weight: float = 1.0
+    residual_weight: float = 1.0
+    source_weight: float = 0.1
+    coefficient_weight: float = 0.01
+    num_collocation: int = 256
+    num_initial: int = 256
+    num_harmonics: int = 3
+
+    def __post_init__(self):
+        if self.num_steps < 1 or self.num_collocation < 1 or self.num_initial < 1 or self.num_harmonics < 0:
+            raise UsageError("pinn needs at least one step and one point of each kind, and num_harmonics not negative")
+        weights = (
+            self.data_weight,
+            self.initial_weight,
+            self.residual_weight,
+            self.source_weight,
+            self.coefficient_weight,
+        )
+        if not all(0 < rate < math.inf for rate in (self.learning_rate, self.coefficient_rate)):
+            raise UsageError("pinn needs a positive, finite learning_rate and coefficient_rate")
+        if not all(0 <= weight < math.inf for weight in weights):
+            raise UsageError(f"pinn needs finite weights that are not negative, got {weights}")
+
+    @classmethod
+    def check_family(cls, family: Family) -> None:
+        check_differential(family)
+
+    def estimate(
+        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+    ) -> PinnPosterior:
+        problem = Problem.of(observation, latent, Features(self.num_harmonics))
+        starts = range(0, len(observation), CASES_AT_ONCE)
+        trained, diverged, losses = [], [], []
+        with progress(self.name, len(starts) * self.num_steps, show=show_progress) as advance:
+            for start in starts:
+                part = problem[start : start + CASES_AT_ONCE]
+                networks, bad = self.train(part, seed=seed, advance=advance)
+                trained.append(networks)
+                diverged.append(bad)
+                losses.append(self._final_losses(part, networks, seed))
+        networks = Networks.join(trained)
+        names = ("data", "initial", "residual")
+        return PinnPosterior(
+            observation=observation,
+            method=self.name,
+            settings=self.settings(seed),
+            diagnostics={f"{n}_loss": torch.cat([getattr(part, n) for part in losses]).numpy() for n in names}
+            | {"diverged": torch.cat(diverged).numpy(), "num_parameters": networks.num_parameters},
+            problem=problem,
+            networks=networks,
+        )
+
+    def train(self, problem: Problem, *, seed: int, advance: Advance = lambda count: None) -> tuple[Networks, Tensor]:
+        """Networks after the last step, and which cases diverged: those keep their best state before that."""
+        generator = torch.Generator().manual_seed(seed)
+        networks = problem.networks(generator=generator)
+        for p in networks.parameters:
+            p.requires_grad_(True)
+        slow = {"params": [*networks.field, *networks.source], "speed": 1.0}
+        fast = {"params": [networks.raw], "speed": self.coefficient_rate}
+        adam = torch.optim.Adam([slow, fast], betas=(0.9, 0.99))
+        best = [p.detach().clone() for p in networks.parameters]
+        lowest = torch.full((len(problem.values),), torch.inf)
+        recent = torch.zeros_like(lowest)
+        for step in range(self.num_steps):
+            rate = self.learning_rate * (1 + math.cos(math.pi * step / self.num_steps)) / 2
+            for group in adam.param_groups:
+                group["lr"] = group["speed"] * rate
+            adam.zero_grad()
+            loss = self.total(problem.losses(networks, self.num_collocation, self.num_initial, generator=generator))
+            # cases do not interact, so minimising the sum minimises each, and a NaN stays in its own case
+            loss.sum().backward()
+            recent += loss.detach() / _CHECK_EVERY
+            if (step + 1) % _CHECK_EVERY == 0:
+                # before the step, so that what is kept is what was measured
+                better = recent < lowest
+                lowest = torch.where(better, recent, lowest)
+                for kept, p in zip(best, networks.parameters, strict=True):
+                    kept[better] = p.detach()[better]
+                recent = torch.zeros_like(lowest)
+            adam.step()
+            advance(1)
+        finite = torch.stack([p.detach().isfinite().flatten(1).all(1) for p in networks.parameters]).all(0)
+        chosen = [
+            torch.where(finite.reshape(-1, *[1] * (p.ndim - 1)), p.detach(), kept)
+            for p, kept in zip(networks.parameters, best, strict=True)
+        ]
+        num_field = len(networks.field)
+        return Networks(chosen[:num_field], chosen[num_field:-1], chosen[-1]), ~finite
+
+    def total(self, losses: Losses) -> Float[Tensor, " case"]:
+        """What is minimised."""
+        return (
+            self.data_weight * losses.data
+            + self.initial_weight * losses.initial
+            + self.residual_weight * losses.residual
+            + self.source_weight * losses.source
+            + self.coefficient_weight * losses.coefficients
+        )
+
+    def _final_losses(self, problem: Problem, networks: Networks, seed: int) -> Losses:
+        generator = torch.Generator().manual_seed(seed + 1)
+        with torch.no_grad():
+            return problem.losses(networks, 2048, 2048, generator=generator)

@@ -1,0 +1,170 @@
+r"""3D-Var: the field nearest to a background and to the readings.
+
+.. math:: x_a = \arg\min_x \; \tfrac12 (x - x_b)^T B^{-1} (x - x_b) + \tfrac12 (y - H x)^T R^{-1} (y - H x)
+
+with :math:`B` by an inverse diffusion operator (`latentpde.background_covariance`), :math:`H` the average over cells or
+the interpolation to sensors (`latentpde.field_readings`) and :math:`R` the noise's variances. It is quadratic, and
+readings are few, so it is solved where they live,
+
+.. math:: x_a = x_b + B H^T S^{-1} (y - H x_b), \qquad S = H B H^T + R,
+
+by Cholesky, or by conjugate gradients where the readings are too many for their footprints to be held. The analysis
+error has the covariance :math:`A = B - B H^T S^{-1} H B`; its diagonal is at hand, and draws of it follow by Matheron's
+rule, :math:`e - B H^T S^{-1} (H e + \varepsilon)` with :math:`e \sim N(0, B)` and :math:`\varepsilon \sim N(0, R)`. The
+background is taken as independent of the readings, which one that was fitted to them is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from latentpde.background_covariance import EDGES, BackgroundCovariance
+from latentpde.errors import LatentPDEError, UsageError
+from latentpde.estimators.base import Estimator
+from latentpde.estimators.field_methods import (
+    background_fields,
+    case_generators,
+    misfit,
+    normal_fields,
+    normal_readings,
+)
+from latentpde.field_readings import FieldReadings
+from latentpde.latent import Latent
+from latentpde.observation import Observation
+from latentpde.posterior import FieldPosterior
+
+_CHUNK_VALUES = 2**23  # values of the readings' footprints held at once: 64 MB
+_TOLERANCE = 1e-10
+_MOST_ITERATIONS = 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Var3D(Estimator):
+    """The paper's 3D-Var.
+
+    Args:
+        background: the method whose mean is the background.
+        background_options: its options, ``{name: value}``.
+        background_std: pointwise standard deviation of the background's error, in the field's units.
+        length: ``L``, as a share of the domain's shorter side.
+        power: ``p``.
+        edges: of the Laplacian, ``"periodic"`` or ``"neumann"``.
+        spread: whether to return draws of the analysis, rather than the analysis alone.
+    """
+
+    name = "3dvar"
+    summary = "3D-Var: another method's mean, corrected towards the readings; a spread on request"
+
+    background: str = "map"
+    background_options: Mapping[str, Any] = field(default_factory=dict)
+    # chosen on the validation split by tools/tune_baselines.py
+    background_std: float = 0.1
+    length: float = 0.2
+    power: int = 2
+    edges: str = "periodic"
+    spread: bool = False
+
+    def __post_init__(self):
+        if not (0 < self.background_std < math.inf and 0 < self.length < math.inf and self.power >= 1):
+            raise UsageError("3dvar needs background_std > 0, length > 0, both finite, and power >= 1")
+        if self.edges not in EDGES:
+            raise UsageError(f"3dvar's edges must be one of {', '.join(EDGES)}; got {self.edges!r}")
+
+    def estimate(
+        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+    ) -> FieldPosterior:
+        background = background_fields(
+            self.background, self.background_options, observation, latent, seed=seed, show_progress=show_progress
+        )
+        return self.analyse(observation, background, num_samples=num_samples, seed=seed)
+
+    def analyse(
+        self, observation: Observation, background: Float[Tensor, "sample time y x"], *, num_samples: int, seed: int
+    ) -> FieldPosterior:
+        """Correct a background that is at hand."""
+        grid = observation.fine_grid
+        covariance = BackgroundCovariance(
+            grid, self.background_std, self.length * min(grid.extent), self.power, self.edges
+        )
+        readings, fields = FieldReadings.of(observation), background.flatten(0, 1)
+        generators = case_generators(observation, seed)
+        step = max(1, _CHUNK_VALUES // (readings.values.shape[1] * fields[0].numel()))
+        means, variances, draws = [], [], []
+        for start in range(0, len(readings), step):
+            here = slice(start, start + step)
+            mean, variance, deviations = self._solve(
+                readings[here], fields[here], covariance, generators[here], num_samples if self.spread else 0
+            )
+            means.append(mean)
+            draws.append(mean[:, None] + deviations if self.spread else mean[:, None])
+            if variance is not None:
+                variances.append(variance)
+        shape = (len(observation), len(observation.times))
+        mean = torch.cat(means)
+        return FieldPosterior(
+            observation=observation,
+            method=self.name,
+            settings=self.settings(seed),
+            diagnostics={
+                "background_misfit": misfit(readings, fields).unflatten(0, shape).mean(1).numpy(),
+                "misfit": misfit(readings, mean).unflatten(0, shape).mean(1).numpy(),
+            },
+            native=grid,
+            values=torch.cat(draws).unflatten(0, shape).movedim(1, 2),
+            mean_values=mean.unflatten(0, shape),
+            variance=torch.cat(variances).unflatten(0, shape) if variances else None,
+        )
+
+    def _solve(
+        self,
+        readings: FieldReadings,
+        background: Tensor,
+        covariance: BackgroundCovariance,
+        generators: list,
+        num_draws: int,
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The analysis, its variance and draws of its error."""
+        innovation = (readings.values - readings.predict(background))[:, None]
+        error = covariance.apply(normal_fields(generators, num_draws, readings.grid.shape), 0.5)
+        noise = normal_readings(generators, num_draws, readings)
+        right = torch.cat([innovation, -(readings.predict(error) + noise)], 1)
+        variance = None
+        if readings.values.shape[1] * background[0].numel() <= _CHUNK_VALUES:
+            gains = covariance.apply(readings.columns())
+            system = readings.predict(gains) + torch.diag_embed(readings.variance)
+            factor = torch.linalg.cholesky((system + system.mT) / 2)
+            steps = (torch.cholesky_solve(right.mT, factor).mT @ gains.flatten(2)).unflatten(-1, readings.grid.shape)
+            if num_draws:
+                white = torch.linalg.solve_triangular(factor, gains.flatten(2), upper=False)
+                left = covariance.variance.flatten() - (white**2).sum(1)
+                variance = left.clamp(min=0).unflatten(-1, readings.grid.shape)
+        else:
+            steps = covariance.apply(readings.spread(_conjugate_gradients(readings, covariance, right)))
+        return background + steps[:, 0], variance, error + steps[:, 1:]
+
+
+def _conjugate_gradients(readings: FieldReadings, covariance: BackgroundCovariance, right: Tensor) -> Tensor:
+    """``S^-1 right`` without ``S``: one application of ``B`` per step, all right-hand sides at once."""
+
+    def system(v: Tensor) -> Tensor:
+        return readings.predict(covariance.apply(readings.spread(v))) + readings.variance[:, None] * v
+
+    solution, residual = torch.zeros_like(right), right
+    direction, size = residual, residual.square().sum(-1, keepdim=True)
+    enough = _TOLERANCE**2 * size
+    for _ in range(_MOST_ITERATIONS):
+        if bool((size <= enough).all()):
+            return solution
+        image = system(direction)
+        step = torch.where(size > enough, size / (direction * image).sum(-1, keepdim=True), 0.0)
+        solution, residual = solution + step * direction, residual - step * image
+        previous, size = size, residual.square().sum(-1, keepdim=True)
+        direction = residual + torch.where(previous > enough, size / previous, 0.0) * direction
+    raise LatentPDEError("3dvar did not converge; the readings' noise is tiny beside background_std: lower that")

@@ -1,0 +1,124 @@
+r"""Readings of a gridded field, for the methods whose unknown is the field and not the PDE.
+
+Each reading is a weighted sum of a few fine cells, :math:`(H x)_i = \sum_e w_{ie}\, x_{j(i, e)}`: the cells that a
+coarse cell averages, or the four around a sensor (bilinear, across the periodic edge). Cases and snapshots are problems
+of their own; those with fewer readings than others are padded with readings of weight zero, noise one and value zero,
+which change nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from latentpde.grid import Grid
+from latentpde.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class FieldReadings:
+    """Readings of one or many problems, and the linear operator that predicts them.
+
+    Args:
+        grid: the fine grid.
+        index: flat fine cells that a reading hears.
+        weight: how much of each; all zero for padding.
+        values: what was read.
+        variance: of the noise.
+        positions: centre of each reading, relative to the grid's origin.
+    """
+
+    grid: Grid
+    index: Int[Tensor, "problem reading entry"]
+    weight: Float[Tensor, "problem reading entry"]
+    values: Float[Tensor, "problem reading"]
+    variance: Float[Tensor, "problem reading"]
+    positions: Float[Tensor, "problem reading 2"]
+
+    @classmethod
+    def of(cls, observation: Observation) -> FieldReadings:
+        """Every snapshot of every sample, samples first, on the observation's fine grid."""
+        fine, mask = observation.fine_grid, observation.mask.flatten(0, 1).flatten(1)
+        chosen, real = _pack(mask)
+        if observation.positions is None:
+            index, weight, positions = _cells(observation.grid, observation.refinement)
+            index, weight, positions = index[chosen], weight[chosen], positions[chosen]
+        else:
+            origin = torch.tensor(observation.grid.origin, dtype=torch.float64)
+            everywhere = (observation.positions - origin).repeat_interleave(len(observation.times), 0)
+            positions = torch.take_along_dim(everywhere, chosen[..., None], 1)
+            index, weight = _bilinear(fine, positions)
+        values = torch.take_along_dim(observation.values.flatten(0, 1).flatten(1), chosen, 1)
+        noise = torch.take_along_dim(observation.noise_std.flatten(0, 1).flatten(1), chosen, 1)
+        variance = torch.where(real, noise**2, 1.0)
+        return cls(fine, index, weight * real[..., None], values * real, variance, positions)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, problems: slice) -> FieldReadings:
+        """Some of the problems, without padding that they do not need."""
+        parts = [part[problems] for part in (self.index, self.weight, self.values, self.variance, self.positions)]
+        most = max(1, int(self.is_reading[problems].sum(1).max()))
+        return FieldReadings(self.grid, *(part[:, :most] for part in parts))
+
+    @property
+    def is_reading(self) -> Tensor:
+        """False where there is only padding."""
+        return (self.weight != 0).any(-1)
+
+    def predict(self, fields: Float[Tensor, "problem *batch y x"]) -> Float[Tensor, "problem *batch reading"]:
+        """``H x``."""
+        flat = fields.flatten(-2)
+        shape = (len(self), *[1] * (flat.ndim - 2), -1)
+        heard = torch.take_along_dim(flat, self.index.reshape(shape), -1).unflatten(-1, self.index.shape[1:])
+        return (heard * self.weight.reshape(len(self), *[1] * (flat.ndim - 2), *self.weight.shape[1:])).sum(-1)
+
+    def spread(self, readings: Float[Tensor, "problem *batch reading"]) -> Float[Tensor, "problem *batch y x"]:
+        """The transpose of `predict`."""
+        batch = readings.shape[1:-1]
+        shape = (len(self), *[1] * len(batch), *self.weight.shape[1:])
+        parts = (readings[..., None] * self.weight.reshape(shape)).flatten(-2)
+        index = self.index.reshape(len(self), *[1] * len(batch), -1).expand(parts.shape)
+        flat = readings.new_zeros((*readings.shape[:-1], self.grid.shape[0] * self.grid.shape[1]))
+        return flat.scatter_add_(-1, index, parts).unflatten(-1, self.grid.shape)
+
+    def columns(self) -> Float[Tensor, "problem reading y x"]:
+        """The transpose's columns: the footprint of each reading."""
+        eye = torch.eye(self.values.shape[1], dtype=self.weight.dtype)
+        return self.spread(eye.expand(len(self), -1, -1))
+
+
+def _pack(mask: Tensor) -> tuple[Int[Tensor, "problem reading"], Tensor]:
+    """For each row of the mask, where it is true, padded to the longest; and which entries are no padding."""
+    most = max(1, int(mask.sum(1).max()))
+    chosen = mask.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]
+    return chosen, torch.take_along_dim(mask, chosen, 1)
+
+
+def _cells(coarse: Grid, factor: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Footprints of all coarse cells, and their centres."""
+    ny, nx = coarse.shape
+    rows = torch.arange(ny * factor).reshape(ny, 1, factor, 1)
+    cols = torch.arange(nx * factor).reshape(1, nx, 1, factor)
+    index = (rows * nx * factor + cols).reshape(ny * nx, factor**2)
+    row, col = torch.meshgrid(torch.arange(ny), torch.arange(nx), indexing="ij")
+    centres = (torch.stack([row, col], -1).flatten(0, 1) + 0.5) * torch.tensor(coarse.spacing, dtype=torch.float64)
+    return index, torch.full(index.shape, factor**-2.0, dtype=torch.float64), centres
+
+
+def _bilinear(grid: Grid, positions: Float[Tensor, "problem reading 2"]) -> tuple[Tensor, Tensor]:
+    """The four fine cells around each position, and their weights."""
+    scaled = positions / torch.tensor(grid.spacing, dtype=torch.float64) - 0.5
+    below = scaled.floor()
+    share = scaled - below
+    index, weight = [], []
+    for dy in (0, 1):
+        for dx in (0, 1):
+            row, col = (below[..., 0].long() + dy) % grid.shape[0], (below[..., 1].long() + dx) % grid.shape[1]
+            index.append(row * grid.shape[1] + col)
+            weight.append((share[..., 0] if dy else 1 - share[..., 0]) * (share[..., 1] if dx else 1 - share[..., 1]))
+    return torch.stack(index, -1), torch.stack(weight, -1)

@@ -1,0 +1,310 @@
+"""The PINN: derivatives against autograd, residuals against exact solutions, and recovery of what data determine."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from latentpde.decoder import Decoder
+from latentpde.errors import DataError, UsageError
+from latentpde.estimators import make_estimator, reconstruct
+from latentpde.estimators.pinn import Pinn, PinnPosterior
+from latentpde.grid import Grid, evaluate
+from latentpde.latent import Latent
+from latentpde.observation import Observation
+from latentpde.pde import Coefficient, Family, families
+from latentpde.pinn_equation import Equation, check_differential, is_differential
+from latentpde.pinn_network import Features, apply, apply_operator, make_layers
+from latentpde.pinn_problem import Problem
+from latentpde.simulation import simulate
+
+DIFFERENTIAL = ("advection_diffusion", "klein_gordon", "helmholtz", "telegraph")
+QUICK = {"method": "pinn", "num_steps": 5, "num_collocation": 16, "num_initial": 16}
+
+
+class Mixed(Family):
+    """A symbol with a mixed derivative and drift, of the kind that a user may add."""
+
+    name = "mixed"
+    equation = "u_t + a u_x = b (u_xx + u_xy + u_yy) - c u + f"
+    order = 1
+    coefficients = (
+        Coefficient("a", -1.0, 1.0, "L/T", "drift"),
+        Coefficient("b", 0.01, 0.1, "L²/T", "diffusivity"),
+        Coefficient("c", 0.1, 2.0, "1/T", "decay"),
+    )
+
+    def symbol(self, k, a, b, c):
+        return torch.complex(b * (k.squared + k.x * k.y) + c, (a * k.x).expand(b.shape[:-2] + k.squared.shape))
+
+
+class Biharmonic(Family):
+    name = "biharmonic"
+    equation = "u_t = -nu Δ²u + f"
+    order = 1
+    coefficients = (Coefficient("nu", 0.001, 0.01, "L⁴/T", "hyperdiffusivity"),)
+
+    def symbol(self, k, nu):
+        return nu * k.squared**2
+
+
+def cases(regime="balanced", num=2, **options):
+    return simulate(regime, num=num, seed=3, shape=(32, 32), pooling=4, num_modes=2, sparsity=0.3, **options)
+
+
+def problem(regime="balanced", num_harmonics=0, **options) -> Problem:
+    data = Observation.from_dataset(cases(regime, **options))
+    latent = Latent(families.get(data.family or ""), forcing_std=0.4, num_modes=2, bounds=data.bounds)
+    return Problem.of(data, latent, Features(num_harmonics))
+
+
+def generator(seed=0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+# Networks
+
+
+@pytest.mark.parametrize("regime", ["balanced", "klein_gordon", "helmholtz"])
+def test_the_papers_network_has_58757_parameters(regime):
+    networks = problem(regime).networks(generator=generator())
+    assert networks.num_parameters == 58_757
+    posterior = reconstruct(cases(regime), num_harmonics=0, **QUICK)
+    assert posterior.diagnostics["num_parameters"] == 58_757
+
+
+@pytest.mark.parametrize("num_harmonics", [0, 1, 3])
+@pytest.mark.parametrize("pairs", [((0, 0), (1, 1)), ((0, 0), (1, 1), (0, 1)), ((1, 1), (2, 2), (0, 0), (1, 2))])
+def test_an_operator_is_carried_through_the_network_as_autograd_has_it(num_harmonics, pairs):
+    """Values, operators and the gradients of both with respect to weights and the operator's coefficients."""
+    features = Features(num_harmonics)
+    rng = generator(1)
+    layers = [p.double() for p in make_layers((features.size, 7, 6, 1), 2, generator=rng)]
+    layers = [(p + 0.3 * torch.randn(p.shape, dtype=p.dtype, generator=rng)).requires_grad_(True) for p in layers]
+    points = torch.rand((5, 3), dtype=torch.float64, generator=rng)
+    directions = (0, 1, 2) if max(max(p) for p in pairs) == 2 else (1, 2)
+    drift = torch.randn((2, 3), dtype=torch.float64, generator=rng).requires_grad_(True)
+    curvature = torch.randn((2, len(pairs)), dtype=torch.float64, generator=rng).requires_grad_(True)
+
+    slopes, bends = features.slopes(points), features.curvatures(points)
+    operated = torch.einsum("ca,apf->cpf", drift, slopes)
+    for p, (i, j) in enumerate(pairs):
+        if i == j:
+            operated = operated + curvature[:, p, None, None] * bends[directions[i]]
+    known = torch.stack([features(points), *(slopes[i] for i in directions)])
+    jet = torch.cat([known.expand(2, *known.shape), operated[:, None]], 1)
+    out = apply_operator(layers, jet, curvature, pairs)
+
+    def field(case, point):
+        inputs = features(point[None])[None]
+        return apply([p[case : case + 1] for p in layers], inputs)[0, 0]
+
+    expected = torch.zeros_like(out)
+    for case in range(2):
+        for n, point in enumerate(points):
+            gradient = torch.autograd.functional.jacobian(lambda x, case=case: field(case, x), point, create_graph=True)
+            hessian = torch.autograd.functional.hessian(lambda x, case=case: field(case, x), point, create_graph=True)
+            second = sum(curvature[case, p] * hessian[directions[i], directions[j]] for p, (i, j) in enumerate(pairs))
+            parts = [field(case, point), *(gradient[i] for i in directions), drift[case] @ gradient + second]
+            expected[case, :, n] = torch.stack(parts)
+    torch.testing.assert_close(out, expected, rtol=1e-10, atol=1e-11)
+    weights = torch.randn(out.shape, dtype=out.dtype, generator=rng)
+    unknowns = [*layers, drift, curvature]
+    found, wanted = (torch.autograd.grad((weights * o).sum(), unknowns) for o in (out, expected))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)
+
+
+def test_harmonics_make_the_field_periodic():
+    trial = problem(num_harmonics=2)
+    networks = trial.networks(generator=generator())
+    points = torch.rand((9, 3), generator=generator(2))
+    around = points + torch.tensor([0.0, 1.0, -2.0])
+    torch.testing.assert_close(trial.field(networks, points), trial.field(networks, around), atol=2e-5, rtol=0)
+    torch.testing.assert_close(trial.source(networks, points), trial.source(networks, around), atol=2e-5, rtol=0)
+
+
+# Equations
+
+
+@pytest.mark.parametrize("family", [*(families.get(name) for name in DIFFERENTIAL), Mixed()], ids=lambda f: f.name)
+def test_the_residual_vanishes_on_exact_solutions(family):
+    """The decoder's solution, differentiated by autograd, solves the equation read off the symbol: on a rectangle."""
+    extent, duration = (1.0, 1.7), 0.3
+    latent = Latent(family, forcing_std=0.4, num_modes=2)
+    decoder, grid = Decoder(latent, extent), Grid((6, 6), extent)
+    rng = generator(5)
+    z, u0 = latent.sample(1, generator=rng)[0], torch.randn((6, 6), dtype=torch.float64, generator=rng)
+    u0_hat = grid.analyse(u0)
+    equation = Equation(family, extent, duration)
+    terms = equation.terms(latent.theta(z)[None])
+
+    def series(u_hat, place):
+        return evaluate(u_hat, (place * torch.tensor(extent, dtype=torch.float64))[None], extent)[0]
+
+    def field(point):
+        spectrum = decoder.spectrum(z, u0_hat, point[:1] * duration)[0]
+        return series(spectrum, point[1:])
+
+    for point in torch.rand((4, 3), dtype=torch.float64, generator=rng):
+        gradient, hessian = torch.func.grad(field)(point), torch.autograd.functional.hessian(field, point)
+        assert isinstance(hessian, torch.Tensor)
+        axes = equation.directions
+        second = sum(
+            terms.curvature[0, p] * hessian[axes[i], axes[j]] for p, (i, j) in enumerate(equation.pairs)
+        )  # fmt: skip
+        left = terms.drift[0] @ gradient + second + terms.zeroth[0] * field(point)
+        right = series(latent.forcing_spectrum(latent.split(z)[1]), point[1:])
+        if not family.order:
+            right = right + series(u0_hat, point[1:])
+        torch.testing.assert_close(left, equation.time_scale * right, rtol=1e-7, atol=1e-8)
+
+
+def test_only_differential_equations_are_treated():
+    assert [f.name for f in families if is_differential(f)] == list(DIFFERENTIAL)
+    assert is_differential(Mixed())
+    assert not is_differential(Biharmonic())
+    with pytest.raises(UsageError, match=r"pinn cannot treat biharmonic.*knows: advection_diffusion, klein_gordon"):
+        check_differential(Biharmonic())
+    with pytest.raises(UsageError, match="pinn cannot treat fractional_diffusion"):
+        reconstruct(cases("fractional_diffusion"), **QUICK)
+
+
+# Training
+
+
+def test_a_case_comes_out_the_same_alone_and_in_a_batch():
+    tree = cases(num=3)
+    together = reconstruct(tree, **(QUICK | {"num_steps": 20}))
+    alone = reconstruct(tree.isel(sample=slice(1, 2)), **(QUICK | {"num_steps": 20}))
+    assert isinstance(together, PinnPosterior)
+    assert isinstance(alone, PinnPosterior)
+    np.testing.assert_allclose(alone.mean(8)[0], together.mean(8)[1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(alone.coefficients[0], together.coefficients[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("regime", ["balanced", "klein_gordon", "helmholtz", "telegraph"])
+def test_training_lowers_the_loss(regime):
+    trial, method = problem(regime, num_harmonics=1), Pinn(num_steps=60, num_collocation=64, num_initial=64)
+    before = trial.losses(trial.networks(generator=generator(0)), 256, 256, generator=generator(9))
+    networks, diverged = method.train(trial, seed=0)
+    after = trial.losses(networks, 256, 256, generator=generator(9))
+    assert not diverged.any()
+    assert (method.total(after) < method.total(before)).all()
+
+
+def test_a_case_that_diverges_keeps_its_best_state_and_says_so():
+    tree = cases(num=2)
+    tree["initial"][0] = 1e30 * tree["initial"][0]
+    tree["observed"][0] = 1e-30 * tree["observed"][0]
+    with np.errstate(over="ignore"):
+        posterior = reconstruct(tree, learning_rate=1e30, **QUICK)
+    assert posterior.diagnostics["diverged"].all()
+    assert np.isfinite(posterior.mean(8)).all()
+
+
+def test_a_fine_initial_state_is_used_where_there_is_one():
+    tree = cases()
+    fine = tree["truth/initial"].values.astype(float)
+    coarse = Observation.from_dataset(tree)
+    latent = Latent(families.get("advection_diffusion"))
+    given = Observation.from_arrays(
+        coarse.values.numpy(), coarse.initial.numpy(), times=coarse.times, noise_std=0.1, mask=coarse.mask, pooling=4,
+        fine_initial=fine,
+    )  # fmt: skip
+    known = Problem.of(given, latent, Features())
+    assert torch.allclose(known.initial, torch.from_numpy(fine).flatten(1), atol=1e-4)
+    assert not torch.allclose(Problem.of(coarse, latent, Features()).initial, known.initial, atol=0.05)
+
+
+def test_a_point_estimate_has_one_draw_and_writes_what_it_knows(tmp_path):
+    posterior = reconstruct(cases(), num_samples=7, **QUICK)
+    assert isinstance(posterior, PinnPosterior)
+    assert posterior.num_draws == 1
+    assert np.isnan(posterior.std(8)).all()
+    assert np.isnan(posterior.source_std(8)).all()
+    assert posterior.source(8).shape == (2, 8, 8)
+    summary = posterior.summary(16)
+    assert summary["coefficients"].shape == (2, 1, 3)
+    assert summary.attrs["family"] == "advection_diffusion"
+    assert {"diagnostic_data_loss", "diagnostic_initial_loss", "diagnostic_residual_loss"} <= set(summary)
+    posterior.report(tmp_path / "page.html", resolution=16)
+    assert "advection diffusion" in (tmp_path / "page.html").read_text().lower()
+
+
+def test_without_a_source_there_is_no_network_for_it():
+    posterior = reconstruct(cases(forcing=False), num_harmonics=0, **QUICK)
+    assert isinstance(posterior, PinnPosterior)
+    assert posterior.diagnostics["num_parameters"] == 50_177 + 3
+    assert (posterior.source(8) == 0).all()
+
+
+def test_a_steady_field_is_the_same_at_all_times():
+    posterior = reconstruct(cases("helmholtz"), **QUICK)
+    early, late = posterior.mean(8, times=[0.0, 2.0]).values.swapaxes(0, 1)
+    np.testing.assert_array_equal(early, late)
+
+
+def test_an_initial_state_is_needed():
+    with pytest.raises(DataError, match="initial state"):
+        reconstruct(Observation.from_arrays(np.ones((4, 4)), noise_std=0.1), "helmholtz", **QUICK)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_steps": 0},
+        {"learning_rate": 0.0},
+        {"coefficient_rate": math.inf},
+        {"data_weight": -1.0},
+        {"residual_weight": math.nan},
+        {"num_collocation": 0},
+        {"num_initial": 0},
+        {"num_harmonics": -1},
+    ],
+)
+def test_impossible_options_are_refused(options):
+    with pytest.raises(UsageError, match="pinn needs"):
+        make_estimator("pinn", **options)
+
+
+# Recovery
+
+
+def manufactured(family, theta, modes, times, num_cells=16, noise=0.002):
+    """A few Fourier modes without a source, read in every cell at several times."""
+    latent = Latent(families.get(family), num_modes=0)
+    grid = Grid((num_cells, num_cells))
+    y, x = grid.coordinates()
+    u0 = sum(a * torch.cos(2 * torch.pi * (ny * y[:, None] + nx * x) + p) for ny, nx, a, p in modes)
+    z = latent.pack(torch.tensor(theta, dtype=torch.float64), torch.zeros(0, dtype=torch.float64))
+    clean = Decoder(latent).decode(z, u0, times, grid)
+    readings = clean + noise * torch.randn(clean.shape, dtype=torch.float64, generator=generator(4))
+    data = Observation.from_arrays(readings, u0, times=times, noise_std=noise, pooling=1, observed="pooled")
+    return data, lambda fine, when: Decoder(latent).decode(z, u0, when, fine)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "theta", "times"),
+    [
+        ("advection_diffusion", (0.9, -0.6, 0.05), (0.1, 0.2, 0.3)),
+        ("helmholtz", (0.2, 0.1, 1.8), (1.0,)),
+    ],
+)
+def test_a_manufactured_solution_and_its_coefficients_are_recovered(family, theta, times):
+    modes = ((0, 0, 1.0, 0.0), (0, 1, 1.0, 0.3), (1, 0, 0.8, 1.1), (1, 1, 0.5, -0.4))
+    data, solution = manufactured(family, theta, modes, times)
+    # Data determine everything here, so the prior's pull on the coefficients is switched off.
+    weights = {"residual_weight": 5.0, "coefficient_weight": 0.0}
+    points = {"num_collocation": 128, "num_initial": 128, "num_harmonics": 1}
+    options = {"num_steps": 1500, "learning_rate": 5e-3, **weights, **points}
+    posterior = reconstruct(data, family, method="pinn", num_modes=0, seed=0, **options)
+    assert isinstance(posterior, PinnPosterior)
+    truth = solution(Grid((32, 32)), times[-1:])[0].numpy()
+    error = np.sqrt(((posterior.mean(32).values - truth) ** 2).mean())
+    assert error < 0.03 * truth.std()
+    np.testing.assert_allclose(posterior.coefficients.values.ravel(), theta, rtol=0.05)

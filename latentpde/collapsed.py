@@ -31,8 +31,8 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
-from latentpde.grid import Wavenumbers, mode_numbers, pooling_attenuation
-from latentpde.latent import forcing_scale
+from latentpde.grid import Wavenumbers, mode_numbers, pooling_attenuation, wavenumbers
+from latentpde.latent import Latent, forcing_scale
 from latentpde.observation import Observation
 
 # Above this many readings the information form is the cheaper one.
@@ -77,8 +77,11 @@ class CollapsedModel:
         state = _Modes.of((initial_hat.shape[-2], initial_hat.shape[-1]), observation)
         mean = state.weight * state.attenuation * initial_hat.flatten()
         heard = mean != 0
+        even = _is_even(decoder.latent)
         self._state_k, mean = state.select(heard).k, mean[heard]
         self._state = mean[:, None] * torch.exp(1j * _phase(self._state_k, positions))
+        if even:
+            self._state_k, self._state = _fold(self._state_k, self._state)
 
         unknown, scales = [], []
         self._state_std: tuple[Tensor, Tensor, int] | None = None
@@ -97,11 +100,11 @@ class CollapsedModel:
             unknown.append(("state", part))
             scales.append(part.weight * part.attenuation * amplitude)
             self._state_std = amplitude, part.index, initial_std.numel()
-        self._unknown = unknown
+        self._unknown = [(name, part.k) for name, part in unknown]
         self._scale = torch.cat(scales) if scales else torch.zeros(0, dtype=torch.float64)
         k = torch.cat([part.k for _, part in unknown]) if unknown else torch.zeros((0, 2), dtype=torch.float64)
         if self._form == "covariance":
-            self._tabulate(k, positions, _pair_keys(observation, order))
+            self._tabulate(positions, _pair_keys(observation, order), even)
         self._waves = self._scale * torch.exp(1j * _phase(k, positions)).T
         if self._form == "information":
             self._accumulate()
@@ -228,19 +231,19 @@ class CollapsedModel:
             parts.append(part - g[:, t].imag @ self._state.imag[:, here] if g.is_complex() else part)
         return torch.cat(parts, dim=-1)
 
-    def _responses(self, theta: Tensor) -> Tensor:
-        """Responses of the unknown modes, ``(batch, time, unknown)``."""
+    def _responses(self, theta: Tensor, modes: list[tuple[str, Tensor]] | None = None) -> Tensor:
+        """Responses of modes, by default the unknown ones, ``(batch, time, mode)``."""
         family, parts = self.decoder.latent.family, []
-        for name, modes in self._unknown:
+        for name, k in self._unknown if modes is None else modes:
             respond = family.source_response if name == "source" else family.state_response
-            response = respond(_as_wavenumbers(modes.k), self.times, theta)
-            parts.append(response.expand(len(theta), len(self.times), 1, len(modes.k))[:, :, 0])
+            response = respond(_as_wavenumbers(k), self.times, theta)
+            parts.append(response.expand(len(theta), len(self.times), 1, len(k))[:, :, 0])
         if len(parts) > 1 and any(p.is_complex() for p in parts):
             parts = [p.to(torch.complex128) for p in parts]
         return torch.cat(parts, dim=-1)
 
     def _covariance(self, theta: Tensor) -> Float[Tensor, "batch reading reading2"]:
-        response = self._responses(theta)
+        response = self._responses(theta, self._table_modes)
         index = self._gather
         blocks: list[list[Tensor]] = []
         for a, rows in enumerate(self._snapshots):
@@ -258,17 +261,24 @@ class CollapsedModel:
         whole.diagonal(dim1=-2, dim2=-1).add_(self.variance)
         return whole
 
-    def _tabulate(self, k: Tensor, positions: Tensor, keys: Tensor) -> None:
+    def _tabulate(self, positions: Tensor, keys: Tensor, even: bool) -> None:
         """Cosines (and sines) of every distinct distance, and where each pair of readings finds its own."""
         if len(self.times) == 1:
             keys = torch.minimum(keys, keys.T)  # the cosine is even
         _, first, inverse = np.unique(keys.numpy().ravel(), return_index=True, return_inverse=True)
         self._gather = torch.from_numpy(inverse.reshape(keys.shape))
         row, col = np.unravel_index(first, keys.shape)
-        phase = _phase(k, positions[row] - positions[col])
-        squared = (self._scale**2)[:, None]
-        self._cosines = squared * torch.cos(phase)
-        self._sines = squared * torch.sin(phase) if len(self.times) > 1 else torch.zeros(0, dtype=torch.float64)
+        distances = positions[row] - positions[col]
+        self._table_modes, tables = [], []
+        squares = torch.split(self._scale**2, [len(k) for _, k in self._unknown])
+        for (name, k), squared in zip(self._unknown, squares, strict=True):
+            table = squared[:, None] * torch.exp(1j * _phase(k, distances))
+            k, table = _fold(k, table) if even else (k, table)
+            self._table_modes.append((name, k))
+            tables.append(table)
+        table = torch.cat(tables) if tables else torch.zeros((0, len(first)), dtype=torch.complex128)
+        self._cosines = table.real.contiguous()
+        self._sines = table.imag.contiguous() if len(self.times) > 1 else torch.zeros(0, dtype=torch.float64)
 
     def _accumulate(self) -> None:
         """The sums over readings that the information form needs, per snapshot."""
@@ -356,6 +366,24 @@ def _phase(k: Tensor, positions: Tensor) -> Float[Tensor, "mode position"]:
 
 def _as_wavenumbers(k: Tensor) -> Wavenumbers:
     return Wavenumbers(k[None, :, 0], k[None, :, 1])
+
+
+def _is_even(latent: Latent) -> bool:
+    """Whether the responses are real and the same for ``(ky, kx)`` and ``(-ky, kx)``: such modes go together."""
+    theta = latent.bounds[:, :1] + (latent.bounds[:, 1:] - latent.bounds[:, :1]) * torch.tensor([0.17, 0.58, 0.83])
+    values = [c[:, None, None] for c in theta]
+    k = wavenumbers((16, 8), (1.0, 1.3))
+    for part in (latent.family.symbol, latent.family.damping):
+        value, mirrored = part(k, *values), part(Wavenumbers(-k.y, k.x), *values)
+        if value is not None and (mirrored is None or value.is_complex() or not torch.allclose(value, mirrored)):
+            return False
+    return True
+
+
+def _fold(k: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of mirrored modes, added up."""
+    folded, inverse = torch.unique(torch.stack([k[:, 0].abs(), k[:, 1]], dim=-1), dim=0, return_inverse=True)
+    return folded, rows.new_zeros((len(folded), rows.shape[1])).index_add_(0, inverse, rows)
 
 
 def _cholesky(matrix: Tensor) -> Tensor:

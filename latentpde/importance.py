@@ -201,7 +201,7 @@ class _Population:
 
     def forget(self, log_weights: ndarray) -> None:
         """Drop samples that carry no weight now; at higher inverse temperatures they carry even less."""
-        keep = log_weights > log_weights.max() - _NEGLIGIBLE
+        keep = log_weights >= log_weights.max() - _NEGLIGIBLE
         self.points, self.values, self.log_proposed = self.points[keep], self.values[keep], self.log_proposed[keep]
 
 
@@ -275,6 +275,8 @@ def _compare(halves: list[_Population]) -> tuple[float, float, float]:
 
 def _merge(populations: list[_Population]) -> tuple[ndarray, ndarray]:
     """All points, with their weights against everything that any population proposed."""
+    for population in populations:
+        population.forget(population.log_weights())
     points = np.concatenate([p.points for p in populations])
     values = np.concatenate([p.values for p in populations])
     proposed = np.logaddexp.reduce([p.log_proposed_at(points) for p in populations])

@@ -3,7 +3,7 @@
     python tools/benchmark_exact.py --part 0/2 & python tools/benchmark_exact.py --part 1/2 & wait
     python tools/benchmark_exact.py --summarise         # writes results/exact.json
 
-A part appends one line per case to results/raw/exact-<part>.jsonl and goes on where it stopped. With 39 draws a rank
+A part appends one line per case to results/raw/exact-<seed>-<part>.jsonl and goes on where it stopped. With 39 draws a rank
 has 40 equally likely values, and the 90 % and 50 % intervals are exact order statistics.
 """
 
@@ -20,14 +20,14 @@ from latentpde.metrics import coverage, crps, psd_log_error, rmse
 from latentpde.simulation import EVALUATION_MASKS, PAPER_REGIMES, Simulation
 
 RAW = Path("results/raw")
-SEED, NUM_DRAWS, BATCH, SWEEP = 2026, 39, 8, 1024
+SEED, NUM_DRAWS, BATCH, SWEEP = 2027, 39, 8, 1024
 POINTS = [(y, x) for y in (16, 48, 80, 112) for x in (40, 104)]
 
 
 def run(part: int, parts: int, num: int) -> None:
     torch.set_num_threads(1)
     RAW.mkdir(parents=True, exist_ok=True)
-    path = RAW / f"exact-{part}.jsonl"
+    path = RAW / f"exact-{SEED}-{part}.jsonl"
     done = {(r["regime"], r["mask"], r["index"]) for r in _lines(path)}
     # Batches in an order that visits all regimes and masks early, so that an unfinished run is balanced.
     jobs = [(s, g, m) for s in range(0, num, BATCH) for g in PAPER_REGIMES for m in EVALUATION_MASKS]
@@ -79,7 +79,7 @@ def _score(regime: str, mask: str, start: int, stop: int) -> list[dict]:
 def summarise() -> None:
     from latentpde.calibration import rank_uniformity
 
-    records = [r for path in sorted(RAW.glob("exact-*.jsonl")) for r in _lines(path)]
+    records = [r for path in sorted(RAW.glob(f"exact-{SEED}-*.jsonl")) for r in _lines(path)]
     scores = ("rmse", "psd", "psd_of_draws", "crps", "coverage90", "coverage50", "trusted", "evaluations")
     table, tests = {}, []
     for regime in PAPER_REGIMES:

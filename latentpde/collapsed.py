@@ -192,7 +192,7 @@ class CollapsedModel:
             white = torch.linalg.solve_triangular(factor, residual[..., None], upper=False)[..., 0]
             misfit, log_det = (white**2).sum(-1), _log_det(factor)
         else:
-            precision, rhs = self._information(theta, residual)
+            precision, rhs, _ = self._information(theta, residual)
             factor = _cholesky(precision)
             white = torch.linalg.solve_triangular(factor, rhs[..., None], upper=False)[..., 0]
             misfit, log_det = scaled - (white**2).sum(-1), _log_det(factor) + torch.log(self.variance).sum()
@@ -213,13 +213,14 @@ class CollapsedModel:
             factor = _cholesky(self._covariance(theta))
             dual = torch.cholesky_solve(residual[..., None], factor)[..., 0]
             return prior + self._adjoint(theta, dual)
-        precision, rhs = self._information(theta, residual)
+        precision, rhs, phase = self._information(theta, residual)
         factor = _cholesky(precision)
         mean = torch.cholesky_solve(rhs[..., None], factor)[..., 0]
         if generator is not None:
             white = torch.cat([prior.real, prior.imag], dim=-1)
             mean = mean + torch.linalg.solve_triangular(factor.mT, white[..., None], upper=True)[..., 0]
-        return torch.complex(*mean.chunk(2, dim=-1))
+        unknown = torch.complex(*mean.chunk(2, dim=-1))
+        return unknown if phase is None else unknown * phase.conj()
 
     def _mean(self, theta: Tensor) -> Float[Tensor, "batch reading"]:
         """The readings' mean: the propagated initial state."""
@@ -286,25 +287,34 @@ class CollapsedModel:
         for here in self._snapshots:
             waves = self._waves[here]
             weighted = waves / self.variance[here, None]
-            self._sums.append((waves.conj().T @ weighted, waves.T @ weighted))
+            hermitian, symmetric = waves.conj().T @ weighted, waves.T @ weighted
+            self._sums.append(_as_real(hermitian, symmetric) if len(self.times) == 1 else (hermitian, symmetric))
 
-    def _information(self, theta: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
-        response = self._responses(theta).to(torch.complex128)
+    def _information(self, theta: Tensor, residual: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Precision and right-hand side of the unknowns, real parts before imaginary ones; with one snapshot of the
+        unknowns turned by the phases of their responses, which are the third result: their prior does not mind, and
+        the precision is a product of real numbers."""
+        response = self._responses(theta)
+        if len(self.times) == 1:
+            size, phase = response[:, 0], None
+            if size.is_complex():
+                size, phase = size.abs(), torch.polar(torch.ones_like(size.real), size.angle())
+            twice = torch.cat([size, size], dim=-1)
+            precision = twice[:, :, None] * self._sums[0] * twice[:, None, :]
+            precision.diagonal(dim1=-2, dim2=-1).add_(1.0)
+            heard = (residual / self.variance).to(torch.complex128) @ self._waves
+            return precision, twice * torch.cat([heard.real, -heard.imag], dim=-1), phase
+        response = response.to(torch.complex128)
         num = self.num_unknown
         precision = torch.eye(2 * num, dtype=torch.float64).expand(len(theta), -1, -1).clone()
         rhs = torch.zeros((len(theta), num), dtype=torch.complex128)
         for t, (hermitian, symmetric) in enumerate(self._sums):
-            r = response[:, t]
-            a = r.conj()[:, :, None] * hermitian * r[:, None, :]
-            b = r[:, :, None] * symmetric * r[:, None, :]
-            cross = -0.5 * (a + b).imag
-            upper = torch.cat([0.5 * (a + b).real, cross], dim=-1)
-            lower = torch.cat([cross.mT, 0.5 * (a - b).real], dim=-1)
-            precision = precision + torch.cat([upper, lower], dim=-2)
-            here = self._snapshots[t]
+            r, here = response[:, t], self._snapshots[t]
+            a, b = r.conj()[:, :, None] * hermitian * r[:, None, :], r[:, :, None] * symmetric * r[:, None, :]
+            precision = precision + _as_real(a, b)
             weighted = (residual[:, here] / self.variance[here]).to(torch.complex128)
             rhs = rhs + r * (weighted @ self._waves[here])
-        return precision, torch.cat([rhs.real, -rhs.imag], dim=-1)
+        return precision, torch.cat([rhs.real, -rhs.imag], dim=-1), None
 
     def _predict(self, theta: Tensor, unknown: Tensor) -> Tensor:
         amplitude = (self._responses(theta) * unknown[:, None]).to(torch.complex128)
@@ -390,6 +400,14 @@ def _cholesky(matrix: Tensor) -> Tensor:
     """The lower factor; NaN, rather than an error for the whole batch, where rounding left none."""
     factor, info = torch.linalg.cholesky_ex(matrix)
     return torch.where((info > 0)[:, None, None], torch.nan, factor) if bool(info.any()) else factor
+
+
+def _as_real(hermitian: Tensor, symmetric: Tensor) -> Tensor:
+    """The quadratic form ``(c* A c + Re c^T B c) / 2`` in the real and imaginary parts of ``c``."""
+    plus, minus = 0.5 * (hermitian + symmetric), 0.5 * (hermitian - symmetric)
+    upper = torch.cat([plus.real, -plus.imag], dim=-1)
+    lower = torch.cat([-plus.imag.mT, minus.real], dim=-1)
+    return torch.cat([upper, lower], dim=-2)
 
 
 def _log_det(factor: Tensor) -> Tensor:

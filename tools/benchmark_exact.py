@@ -3,8 +3,8 @@
     python tools/benchmark_exact.py --part 0/2 & python tools/benchmark_exact.py --part 1/2 & wait
     python tools/benchmark_exact.py --summarise         # writes results/exact.json
 
-A part appends one line per case to results/raw/exact-<seed>-<part>.jsonl and goes on where it stopped. With 39 draws a rank
-has 40 equally likely values, and the 90 % and 50 % intervals are exact order statistics.
+A part appends one line per case to results/raw/exact-<seed>-<part>.jsonl and goes on where it stopped. With 39 draws
+a rank has 40 equally likely values, and the 90 % and 50 % intervals are exact order statistics.
 """
 
 import argparse

@@ -197,6 +197,9 @@ def reconstruct(
     posterior.to_netcdf(output, resolution, keep_samples, command=" ".join(["latentpde", *sys.argv[1:]]))
     if report is not None:
         posterior.report(report, resolution=resolution)
+    for sample in range(len(observation)):
+        for warning in posterior.warnings(sample):
+            print(f"warning, case {sample}: {warning}", file=sys.stderr)
     if as_json:
         summary = {"output": str(output), "num_samples": len(observation), "method": posterior.method}
         print(json.dumps(summary | {"settings": posterior.settings}))

@@ -66,6 +66,10 @@ class Posterior(ABC):
         """The posterior standard deviation; overridden like `means`."""
         return _spread(self.fields(samples, grid, times))
 
+    def warnings(self, sample: int) -> list[str]:
+        """What a reader of one sample's result must know before trusting it, as sentences; mostly nothing."""
+        return []
+
     @property
     def has_spread(self) -> bool:
         return self.num_draws > 1

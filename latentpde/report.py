@@ -88,6 +88,7 @@ def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resoluti
         has_source=latent is not None and latent.latent.num_modes > 0,
         scores=_scores(fields) if fields.truth is not None else None,
         diagnostics=_diagnostics(posterior, sample),
+        warnings=posterior.warnings(sample),
         settings=_json(_settings(posterior, latent, fields, sample)),
         version=latentpde.__version__,
     )

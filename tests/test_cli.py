@@ -610,3 +610,11 @@ def test_reader_that_leaves_early():
     process.stderr.close()
     assert process.wait(timeout=60) != 0
     assert err == ""
+
+
+def test_reconstruct_warns_of_readings_that_nothing_explains(run, good, tmp_path):
+    output, page = tmp_path / "out.nc", tmp_path / "report.html"
+    code, _, err = run("reconstruct", good, "--noise-std", "0.01", "--num-modes", "1", "-o", output, "--report", page)
+    assert code == 0
+    assert "warning, case 0: The readings are not explained" in err
+    assert "The readings are not explained" in page.read_text()

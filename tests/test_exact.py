@@ -381,6 +381,8 @@ def test_readings_that_nothing_explains_are_not_trusted(family):
     found = good.estimate(Observation(**{**vars(good.observation), "noise_std": stated}))
     assert float(found.diagnostics["misfit"][0]) > 1.5
     assert not found.diagnostics["trusted"].any()
+    assert "not explained" in found.warnings(0)[0]
+    assert not good.estimate().warnings(0)
 
 
 @pytest.mark.parametrize("constant", [0.0, 2.0])

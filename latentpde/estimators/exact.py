@@ -64,6 +64,20 @@ class ExactPosterior(LatentPosterior):
         parts = zip(z.split(_NODES_AT_ONCE), states.split(_NODES_AT_ONCE), strict=True)
         return torch.stack([self.decoder.spectrum(*part, times).sum(0) for part in parts]).sum(0) / len(z)
 
+    def warnings(self, sample: int) -> list[str]:
+        notes = {name: value[sample] for name, value in self.diagnostics.items()}
+        if notes["trusted"]:
+            return []
+        if not _explained(float(notes["misfit"]), int(self.observation.mask[sample].sum())):
+            return [
+                f"The readings are not explained: their misfit is {notes['misfit']:.1f} where 1 is expected. Either "
+                "their noise is larger than stated, or another PDE is at work, or the bounds exclude the truth."
+            ]
+        return [
+            f"The search for the coefficients did not settle: {notes['effective_sample_size']:.0f} effective samples, "
+            f"log evidences {notes['evidence_gap']:.1f} apart. Narrow the bounds, or raise the option sweep."
+        ]
+
     def source_means(self, samples: slice, grid: Grid) -> Float[Tensor, "sample y x"]:
         # the source is linear in the latent
         return self.decoder.source(self.mean_z[samples].mean(1), grid)
@@ -256,10 +270,13 @@ def _detail_variance(state: InitialState, case: Observation, decoder) -> float:
     return float((weight * power * response.reshape(power.shape)).sum())
 
 
+def _explained(misfit: float, num_readings: int) -> bool:
+    """Readings that the best coefficients do not explain mean that noise is understated, that the PDE is another, or
+    that the search found the wrong place: in each case the result is not to be trusted."""
+    return bool(chi2.sf(misfit * num_readings, num_readings) > _UNLIKELY)
+
+
 def _describe(samples: WeightedSamples, prior: _Prior, misfit: float, num_readings: int) -> dict[str, np.ndarray]:
-    # Readings that the best coefficients do not explain mean that noise is understated, that the PDE is another, or
-    # that the search found the wrong place: in each case the result is not to be trusted.
-    explained = chi2.sf(misfit * num_readings, num_readings) > _UNLIKELY
     theta, weights = prior.theta(samples.points).numpy(), np.exp(samples.log_weights)
     mean = weights @ theta
     return {
@@ -270,7 +287,7 @@ def _describe(samples: WeightedSamples, prior: _Prior, misfit: float, num_readin
         "num_evaluations": np.array(samples.num_evaluations),
         "num_rounds": np.array(samples.num_rounds),
         "misfit": np.array(misfit),
-        "trusted": np.array(samples.trusted and explained),
+        "trusted": np.array(samples.trusted and _explained(misfit, num_readings)),
         "coefficient_mean": mean,
         "coefficient_std": np.sqrt(weights @ (theta - mean) ** 2),
     }

@@ -38,6 +38,7 @@ from latentpde.observation import Observation
 # Above this many readings the information form is the cheaper one.
 COVARIANCE_LIMIT = 400
 _LIKENESS_BATCH = 256
+_UNHEARD = 1e-10  # of the noise
 _BATCH_VALUES = 2**18  # entries of the largest array of a batch: 2 MB, which caches hold
 
 
@@ -76,7 +77,7 @@ class CollapsedModel:
 
         state = _Modes.of((initial_hat.shape[-2], initial_hat.shape[-1]), observation)
         mean = state.weight * state.attenuation * initial_hat.flatten()
-        heard = mean != 0
+        heard = _heard(state.k, mean.abs(), decoder.latent, self.times, float(self.variance.min().sqrt()))
         even = _is_even(decoder.latent)
         self._state_k, mean = state.select(heard).k, mean[heard]
         self._state = mean[:, None] * torch.exp(1j * _phase(self._state_k, positions))
@@ -141,11 +142,15 @@ class CollapsedModel:
         else:
             whiten = 1 / torch.sqrt(self.variance + self._prior_variance(middle))
 
+        rough = copy(self)  # single precision is enough here, and twice as fast
+        rough.times, rough.values = self.times.float(), self.values.float()
+        rough._state_k, rough._state, whiten = self._state_k.float(), self._state.to(torch.complex64), whiten.float()
+
         def misfit(theta: Tensor) -> Tensor:
-            residual = self.values - self._mean(theta)
+            residual = rough.values - rough._mean(theta)
             return ((residual @ whiten if whiten.ndim == 2 else residual * whiten) ** 2).sum(-1)
 
-        return lambda theta: -0.5 * torch.cat([misfit(part) for part in theta.split(_LIKENESS_BATCH)])
+        return lambda theta: -0.5 * torch.cat([misfit(part) for part in theta.float().split(_LIKENESS_BATCH)]).double()
 
     def _prior_variance(self, theta: Tensor) -> Float[Tensor, " reading"]:
         power = _abs2(self._responses(theta)[0])
@@ -376,6 +381,20 @@ def _phase(k: Tensor, positions: Tensor) -> Float[Tensor, "mode position"]:
 
 def _as_wavenumbers(k: Tensor) -> Wavenumbers:
     return Wavenumbers(k[None, :, 0], k[None, :, 1])
+
+
+def _heard(k: Tensor, amplitude: Tensor, latent: Latent, times: Tensor, noise: float) -> Tensor:
+    """Which modes of the initial state matter at all: together the others stay below a ten-billionth of the noise,
+    whatever the coefficients. What a mode can amount to is seen at the corners of the coefficients' box and inside."""
+    corners = torch.cartesian_prod(*latent.bounds).reshape(-1, len(latent.bounds))
+    inside = torch.quasirandom.SobolEngine(len(latent.bounds), seed=0).draw(16, dtype=torch.float64)
+    theta = torch.cat([corners, latent.bounds[:, 0] + inside * (latent.bounds[:, 1] - latent.bounds[:, 0])])
+    reach = latent.family.state_response(_as_wavenumbers(k), times, theta).abs().amax((0, 1))[0].expand(len(k))
+    amount = amplitude * reach
+    order = amount.argsort()
+    heard = torch.empty(len(k), dtype=torch.bool)
+    heard[order] = amount[order].cumsum(0) > _UNHEARD * noise
+    return heard & (amplitude > 0)
 
 
 def _is_even(latent: Latent) -> bool:

@@ -36,7 +36,7 @@ from latentpde.parallel import run_together
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
 _MOST_COMPONENTS = 32
 _NEGLIGIBLE = 40.0  # in log weight
-_MOST_PEAKS, _MOST_SCOUTED, _CLIMBS = 32, 64, 5
+_MOST_PEAKS, _MOST_SCOUTED, _CLIMBS = 32, 64, 4
 _PEAK_SHARE = 0.2  # of the samples
 _SMALLEST_SCALE = 1e-7  # of a proposal, in units of the box
 
@@ -385,7 +385,7 @@ def _peaks(points: ndarray, values: ndarray, most: int) -> _Mixture:
     height, and their samples climb.
     """
     dim = points.shape[1]
-    highest = np.argsort(values)[::-1][: 16 * most]
+    highest = np.argsort(values)[::-1][: 8 * most]
     num_neighbours = min(2 * dim + 2, len(points) - 1)
     near = np.asarray(KDTree(points).query(points[highest], num_neighbours + 1)[1])[:, 1:]
     top = np.flatnonzero((values[highest][:, None] >= values[near]).all(1))[:most]

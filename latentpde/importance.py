@@ -10,7 +10,7 @@ reports that all is well. So nothing walks:
 3. new samples come from that mixture, and some from around the highest points met so far; all samples, old and new,
    are weighted against the average of all proposals so far (the deterministic-mixture weights of adaptive multiple
    importance sampling, Cornuet et al. 2012);
-4. 2 and 3 repeat until :math:`\beta = 1` and the effective sample size suffices.
+4. 2 and 3 repeat until :math:`\beta = 1`; the result are fresh samples of the last mixture.
 
 Two halves do this independently. Each estimates the evidence; where they disagree, a mode was missed by one of them,
 and the search is repeated with four times the effort. All samples of all rounds enter the result, so what either
@@ -37,7 +37,8 @@ LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
 _MOST_COMPONENTS = 32
 _NEGLIGIBLE = 40.0  # in log weight
 _MOST_PEAKS, _MOST_SCOUTED, _CLIMBS = 32, 64, 4
-_PEAK_SHARE = 0.2  # of the samples
+_PEAK_SHARE = 0.1  # of the samples
+_MOST_HARVESTS, _MOST_BATCHES, _SMALL_LOSS = 4, 8, 0.5
 _SMALLEST_SCALE = 1e-7  # of a proposal, in units of the box
 
 
@@ -153,11 +154,12 @@ class _Population:
     def __init__(self, dim: int, num_evaluations: int = 0):
         self.points, self.values = np.empty((0, dim)), np.empty(0)
         self.log_proposed = np.empty(0)  # log of the sum over proposals of number drawn times density
-        self.num_uniform, self.num_evaluations = 0, num_evaluations
+        self.num_uniform, self.num_drawn, self.num_evaluations = 0, 0, num_evaluations
         self.components: list[_Mixture] = []
 
     def add(self, points: ndarray, values: ndarray, proposal: _Mixture | None, num_drawn: int) -> None:
         """Samples inside the box of ``num_drawn`` from a proposal; what fell outside has no weight but counts."""
+        self.num_drawn += num_drawn
         if proposal is None:
             self.num_uniform += num_drawn
             fresh = np.full(len(self.points), np.log(num_drawn))
@@ -217,9 +219,11 @@ def _search(
     half, proposal = _Population(dim), None
     sequence = qmc.Sobol(dim, rng=generator)
     for log_density in stages:
-        half, last = _Population(dim, half.num_evaluations), log_density is stages[-1]
+        half = _Population(dim, half.num_evaluations)
         points = sequence.random(effort.sweep * scale)
         half.add(points, _values(log_density, points), None, len(points))
+        if log_density is stages[-1] and _effective_size(half.log_weights()) >= effort.target / 2:
+            return half
         scouted = proposal is None and likeness and half.temper(effort.alive)[0] < effort.coldest
         if scouted and likeness:
             points = sequence.random(effort.scouts * scale)
@@ -229,22 +233,42 @@ def _search(
         if scouted:  # before mass decides, each peak shows how high it is
             for _ in range(_CLIMBS):
                 half.draw(_peaks(half.points, half.values, _MOST_PEAKS), effort.step * scale, log_density, generator)
-        proposal = _climb(half, log_density, effort, scale, effort.target / 2 if last else effort.alive, generator)
+        proposal = _climb(half, log_density, effort, scale, generator)
         if proposal is None:  # nothing to go on from; a larger sweep may find something
             return half
+    assert proposal is not None
+    return _harvest(half, proposal, stages[-1], effort, scale, generator)
+
+
+def _harvest(
+    half: _Population, proposal: _Mixture, log_density: LogDensity, effort: Effort, scale: int, generator
+) -> _Population:
+    """Samples that had no part in shaping what they are drawn from: weights of those that had come out too small.
+
+    Where they do not suffice, or do not meet again what the search has met, they are added to it and it goes on.
+    """
+    for _ in range(_MOST_HARVESTS):
+        harvest = _Population(half.points.shape[1], half.num_evaluations)
+        for _ in range(_MOST_BATCHES):
+            harvest.draw(proposal, effort.step * scale, log_density, generator)
+            if _effective_size(harvest.log_weights()) >= effort.target / 2:
+                break
+        weights = harvest.log_weights()
+        complete = logsumexp(half.log_weights()) < logsumexp(weights) + _SMALL_LOSS
+        if complete and _effective_size(weights) >= effort.target / 2:
+            return harvest
+        half.add(harvest.points, harvest.values, proposal, harvest.num_drawn)
+        proposal = _climb(half, log_density, effort, scale, generator) or proposal
     return half
 
 
-def _climb(
-    half: _Population, log_density: LogDensity, effort: Effort, scale: int, wanted: float, generator
-) -> _Mixture | None:
-    """Fit and draw until ``wanted`` effective samples are there; the last fit."""
+def _climb(half: _Population, log_density: LogDensity, effort: Effort, scale: int, generator) -> _Mixture | None:
+    """Fit and draw until enough effective samples of the density itself are there; the last fit."""
     dim, proposal = half.points.shape[1], None
     for iteration in range(effort.most_iterations + 1):
         if np.isneginf(half.values).all():
             return None
         beta, weights = half.temper(effort.alive * np.sqrt(scale))
-        done = beta == 1.0 and _effective_size(weights) >= wanted
         # On the way there are many modes, and a component for each finds them; at the end few, and smooth fits
         # that leave no gaps between components give the better weights.
         per_component = 1.0 * dim if beta < 1 else 4.0 * dim
@@ -252,7 +276,7 @@ def _climb(
         proposal = _Mixture.concatenate(
             [fit.scaled(1 - _PEAK_SHARE), _peaks(half.points, half.values, _MOST_PEAKS).scaled(_PEAK_SHARE)]
         )
-        if done or iteration == effort.most_iterations:
+        if beta == 1.0 or iteration == effort.most_iterations:
             break
         half.forget(weights)
         half.draw(proposal, effort.step * scale, log_density, generator)
@@ -341,7 +365,10 @@ class _Mixture:
             covariances = (mass.T @ products).reshape(-1, dim, dim) / totals[:, None, None] - outer
             common = np.tensordot(totals / totals.sum(), covariances, axes=1)
             strength = (totals**2 / (mass**2).sum(0))[:, None, None]
-            covariances = (strength * covariances + (dim + 2) * common) / (strength + dim + 2)
+            # of the common shape, and the more points there are the more of the component's own size
+            size = np.einsum("ij,kji->k", np.linalg.pinv(common), covariances)[:, None, None] / dim
+            usual = np.clip(size, 1e-12, None) ** (1 - 1 / strength) * common
+            covariances = (strength * covariances + (dim + 2) * usual) / (strength + dim + 2)
             mixture = cls.of(totals / totals.sum(), means, covariances)
             share = mixture.component_densities(x)
             share /= share.sum(1, keepdims=True)

@@ -221,7 +221,7 @@ def test_hopeless_effort_is_not_trusted():
     samples = sample_box(mixture(means, [0.001, 0.001], [0.5, 0.5]), 3, generator=rng(), effort=FEEBLE)
     assert not samples.trusted
     assert samples.num_rounds == 1
-    assert samples.num_evaluations <= 8
+    assert samples.num_evaluations <= 200
 
 
 def test_where_one_half_finds_a_spike_the_result_has_it_and_says_that_they_disagreed():

@@ -59,7 +59,7 @@ class Kriging(Estimator):
     name = "kriging"
     summary = "ordinary kriging of the readings alone, without physics (needs PyKrige)"
 
-    # chosen on the validation split by tools/tune_baselines.py
+    # from a trial on four validation cases per regime; tools/tune_baselines.py makes the whole search
     variogram: str = "spherical"
     nugget: str = "noise"
     num_lags: int = 12

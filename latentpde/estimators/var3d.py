@@ -64,7 +64,7 @@ class Var3D(Estimator):
 
     background: str = "map"
     background_options: Mapping[str, Any] = field(default_factory=dict)
-    # chosen on the validation split by tools/tune_baselines.py
+    # from a trial on four validation cases per regime; tools/tune_baselines.py makes the whole search
     background_std: float = 0.1
     length: float = 0.2
     power: int = 2

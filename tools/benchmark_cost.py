@@ -1,6 +1,6 @@
 """Time and memory of `exact` as the problem grows: readings, coarse grid, snapshots, output.
 
-    python tools/benchmark_cost.py      # writes results/cost.json
+    python tools/benchmark_cost.py      # writes results/cost.json, and goes on where it stopped
 
 Each size runs in a process of its own, so that its peak memory is its own; `memory_mb` is what the run added to the
 peak that the imports and the data had reached.
@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 SIZES = {
-    "readings": [{"coarse": 128, "readings": n} for n in (50, 100, 200, 400, 1000, 2000, 5000)],
     "coarse grid": [{"coarse": n, "readings": 51} for n in (32, 64, 128, 256)],
     "snapshots": [{"snapshots": n} for n in (1, 2, 4, 8)],
     "output": [{"output": n} for n in (128, 256, 512, 1024)],
+    "readings": [{"coarse": 128, "readings": n} for n in (50, 100, 200, 400, 1000, 2000, 5000)],
 }
 REGIMES = ("balanced", "klein_gordon")
 
@@ -54,16 +54,19 @@ def _peak() -> float:
 
 
 def main() -> None:
-    results: dict = {}
+    path = Path("results/cost.json")
+    results: dict = json.loads(path.read_text()) if path.exists() else {}
     for what, sizes in SIZES.items():
         for regime in REGIMES:
             for size in sizes:
+                if any({"regime": regime, **size}.items() <= row.items() for row in results.get(what, [])):
+                    continue
                 command = [sys.executable, __file__, json.dumps({"regime": regime, **size})]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 found = json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr[-300:]}
                 results.setdefault(what, []).append({"regime": regime, **size, **found})
                 print(what, results[what][-1], flush=True)
-                Path("results/cost.json").write_text(json.dumps(results, indent=1) + "\n")
+                path.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

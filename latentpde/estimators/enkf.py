@@ -22,9 +22,7 @@ by the number of cycles (Emerick and Reynolds, 2013).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -32,17 +30,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.estimators.base import Estimator
 from latentpde.estimators.field_methods import (
-    background_fields,
+    CorrectedBackground,
     case_generators,
-    misfit,
     normal_fields,
     normal_readings,
 )
 from latentpde.field_readings import FieldReadings
 from latentpde.grid import Grid
-from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 
@@ -50,7 +45,7 @@ _CHUNK_VALUES = 2**23  # values of members, or of readings' footprints, held at 
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnKF(Estimator):
+class EnKF(CorrectedBackground):
     """The paper's ensemble Kalman filter.
 
     Lengths are shares of the domain's shorter side. The ensemble has ``num_members`` members, or as many as draws are
@@ -58,8 +53,6 @@ class EnKF(Estimator):
     members.
 
     Args:
-        background: the method whose mean the ensemble is built around.
-        background_options: its options, ``{name: value}``.
         num_members: size of the ensemble.
         ensemble_std: ``sigma_e``, in the field's units.
         length: standard deviation of the smoothing kernel ``S``.
@@ -75,8 +68,6 @@ class EnKF(Estimator):
     name = "enkf"
     summary = "ensemble Kalman filter: an ensemble around another method's mean, moved towards the readings"
 
-    background: str = "map"
-    background_options: Mapping[str, Any] = field(default_factory=dict)
     num_members: int = 16
     # from a trial on four validation cases per regime; tools/tune_baselines.py makes the whole search
     ensemble_std: float = 0.05
@@ -97,14 +88,6 @@ class EnKF(Estimator):
         if not all(0 <= value < math.inf for value in (self.localisation, self.post_length, self.correction)):
             raise UsageError("enkf needs localisation, post_length and correction finite and not negative")
 
-    def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
-    ) -> FieldPosterior:
-        background = background_fields(
-            self.background, self.background_options, observation, latent, seed=seed, show_progress=show_progress
-        )
-        return self.analyse(observation, background, num_samples=num_samples, seed=seed)
-
     def analyse(
         self, observation: Observation, background: Float[Tensor, "sample time y x"], *, num_samples: int, seed: int
     ) -> FieldPosterior:
@@ -121,21 +104,7 @@ class EnKF(Estimator):
             means.append(members.mean(1))
             variances.append(members.var(1))
             draws.append(members[:, :num_samples].clone())
-        shape = (len(observation), len(observation.times))
-        mean = torch.cat(means)
-        return FieldPosterior(
-            observation=observation,
-            method=self.name,
-            settings=self.settings(seed),
-            diagnostics={
-                "background_misfit": misfit(readings, fields).unflatten(0, shape).mean(1).numpy(),
-                "misfit": misfit(readings, mean).unflatten(0, shape).mean(1).numpy(),
-            },
-            native=observation.fine_grid,
-            values=torch.cat(draws).unflatten(0, shape).movedim(1, 2),
-            mean_values=mean.unflatten(0, shape),
-            variance=torch.cat(variances).unflatten(0, shape),
-        )
+        return self.posterior(observation, readings, fields, seed, draws=draws, means=means, variances=variances)
 
     def filter(
         self,

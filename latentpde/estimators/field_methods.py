@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,68 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.estimators.base import make_estimator
+from latentpde.estimators.base import Estimator, make_estimator
 from latentpde.field_readings import FieldReadings
 from latentpde.latent import Latent
 from latentpde.observation import Observation
+from latentpde.posterior import FieldPosterior
 
 _BACKGROUND_DRAWS = 12  # for a background whose mean is that of its draws
 _CASES_AT_ONCE = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrectedBackground(Estimator):
+    """A method that takes another's mean and corrects it towards the readings.
+
+    Args:
+        background: the method whose mean is corrected.
+        background_options: its options, ``{name: value}``.
+    """
+
+    background: str = "map"
+    background_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def estimate(
+        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+    ) -> FieldPosterior:
+        background = background_fields(
+            self.background, self.background_options, observation, latent, seed=seed, show_progress=show_progress
+        )
+        return self.analyse(observation, background, num_samples=num_samples, seed=seed)
+
+    @abstractmethod
+    def analyse(
+        self, observation: Observation, background: Float[Tensor, "sample time y x"], *, num_samples: int, seed: int
+    ) -> FieldPosterior:
+        """Correct a background that is at hand."""
+
+    def posterior(
+        self,
+        observation: Observation,
+        readings: FieldReadings,
+        background: Float[Tensor, "problem y x"],
+        seed: int,
+        *,
+        draws: list[Float[Tensor, "_ draw y x"]],
+        means: list[Float[Tensor, "_ y x"]],
+        variances: list[Float[Tensor, "_ y x"]],
+    ) -> FieldPosterior:
+        """What was found, chunk by chunk, for all problems: samples first, then times."""
+        shape, mean = (len(observation), len(observation.times)), torch.cat(means)
+        return FieldPosterior(
+            observation=observation,
+            method=self.name,
+            settings=self.settings(seed),
+            diagnostics={
+                "background_rms_residual": rms_residual(readings, background).unflatten(0, shape).mean(1).numpy(),
+                "rms_residual": rms_residual(readings, mean).unflatten(0, shape).mean(1).numpy(),
+            },
+            native=observation.fine_grid,
+            values=torch.cat(draws).unflatten(0, shape).movedim(1, 2),
+            mean_values=mean.unflatten(0, shape),
+            variance=torch.cat(variances).unflatten(0, shape) if variances else None,
+        )
 
 
 def background_fields(
@@ -64,7 +121,7 @@ def normal_readings(generators: list[np.random.Generator], num: int, readings: F
     return noise * torch.sqrt(readings.variance)[:, None]
 
 
-def misfit(readings: FieldReadings, fields: Float[Tensor, "problem y x"]) -> Float[Tensor, " problem"]:
+def rms_residual(readings: FieldReadings, fields: Float[Tensor, "problem y x"]) -> Float[Tensor, " problem"]:
     """Root mean square of what fields leave of the readings."""
     squared = (readings.values - readings.predict(fields)) ** 2
     return torch.sqrt(squared.sum(-1) / readings.is_reading.sum(-1).clamp(min=1))

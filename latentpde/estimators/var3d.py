@@ -17,9 +17,7 @@ background is taken as independent of the readings, which one that was fitted to
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -27,16 +25,13 @@ from torch import Tensor
 
 from latentpde.background_covariance import EDGES, BackgroundCovariance
 from latentpde.errors import LatentPDEError, UsageError
-from latentpde.estimators.base import Estimator
 from latentpde.estimators.field_methods import (
-    background_fields,
+    CorrectedBackground,
     case_generators,
-    misfit,
     normal_fields,
     normal_readings,
 )
 from latentpde.field_readings import FieldReadings
-from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 
@@ -46,12 +41,10 @@ _MOST_ITERATIONS = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Var3D(Estimator):
+class Var3D(CorrectedBackground):
     """The paper's 3D-Var.
 
     Args:
-        background: the method whose mean is the background.
-        background_options: its options, ``{name: value}``.
         background_std: pointwise standard deviation of the background's error, in the field's units.
         length: ``L``, as a share of the domain's shorter side.
         power: ``p``.
@@ -62,8 +55,6 @@ class Var3D(Estimator):
     name = "3dvar"
     summary = "3D-Var: another method's mean, corrected towards the readings; a spread on request"
 
-    background: str = "map"
-    background_options: Mapping[str, Any] = field(default_factory=dict)
     # from a trial on four validation cases per regime; tools/tune_baselines.py makes the whole search
     background_std: float = 0.1
     length: float = 0.2
@@ -76,14 +67,6 @@ class Var3D(Estimator):
             raise UsageError("3dvar needs background_std > 0, length > 0, both finite, and power >= 1")
         if self.edges not in EDGES:
             raise UsageError(f"3dvar's edges must be one of {', '.join(EDGES)}; got {self.edges!r}")
-
-    def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
-    ) -> FieldPosterior:
-        background = background_fields(
-            self.background, self.background_options, observation, latent, seed=seed, show_progress=show_progress
-        )
-        return self.analyse(observation, background, num_samples=num_samples, seed=seed)
 
     def analyse(
         self, observation: Observation, background: Float[Tensor, "sample time y x"], *, num_samples: int, seed: int
@@ -106,21 +89,7 @@ class Var3D(Estimator):
             draws.append(mean[:, None] + deviations if self.spread else mean[:, None])
             if variance is not None:
                 variances.append(variance)
-        shape = (len(observation), len(observation.times))
-        mean = torch.cat(means)
-        return FieldPosterior(
-            observation=observation,
-            method=self.name,
-            settings=self.settings(seed),
-            diagnostics={
-                "background_misfit": misfit(readings, fields).unflatten(0, shape).mean(1).numpy(),
-                "misfit": misfit(readings, mean).unflatten(0, shape).mean(1).numpy(),
-            },
-            native=grid,
-            values=torch.cat(draws).unflatten(0, shape).movedim(1, 2),
-            mean_values=mean.unflatten(0, shape),
-            variance=torch.cat(variances).unflatten(0, shape) if variances else None,
-        )
+        return self.posterior(observation, readings, fields, seed, draws=draws, means=means, variances=variances)
 
     def _solve(
         self,

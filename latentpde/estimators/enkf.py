@@ -150,12 +150,28 @@ class Taper:
 
     @classmethod
     def of(cls, readings: FieldReadings, radius: float) -> Taper:
-        grid, where = readings.grid, readings.positions
-        origin = torch.tensor(grid.origin, dtype=torch.float64)
-        cells = torch.stack(torch.meshgrid(*grid.coordinates(), indexing="ij"), -1).flatten(0, 1) - origin
+        where = readings.positions
         return cls(
-            *(gaspari_cohn(_distances(where, to, grid), radius) for to in (cells.expand(len(where), -1, 2), where))
+            _to_cells(where, readings.grid, radius), gaspari_cohn(_distances(where, where, readings.grid), radius)
         )
+
+
+def _to_cells(where: Float[Tensor, "problem reading 2"], grid: Grid, radius: float) -> Tensor:
+    """The taper from readings to cells, axes ``(problem, reading, cell)``."""
+    spacing = torch.tensor(grid.spacing, dtype=torch.float64)
+    cells = torch.stack(torch.meshgrid(*map(torch.arange, grid.shape), indexing="ij"), -1).flatten(0, 1)
+    place = where / spacing - 0.5
+    whole = torch.floor(place + 1e-6)
+    part = place - whole
+    if float((part - part[0, 0]).abs().max()) > 1e-6:
+        return gaspari_cohn(_distances(where, ((cells + 0.5) * spacing).expand(len(where), -1, 2), grid), radius)
+    # All lie at the same place within their cells, as averages over coarse cells do: one table, moved to each.
+    origin = (part[:1, :1] + 0.5) * spacing
+    table = gaspari_cohn(_distances(origin, ((cells + 0.5) * spacing)[None], grid), radius)[0, 0]
+    (ny, nx), (row, column) = grid.shape, whole.long().unbind(-1)
+    rows = (torch.arange(ny) - row[..., None]) % ny
+    columns = (torch.arange(nx) - column[..., None]) % nx
+    return table[(rows[..., :, None] * nx + columns[..., None, :]).flatten(-2)]
 
 
 def kalman_step(

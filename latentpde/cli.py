@@ -46,6 +46,7 @@ class Listing(StrEnum):
     regimes = "regimes"
     masks = "masks"
     methods = "methods"
+    benchmarks = "benchmarks"
 
 
 def _print_version(wanted: bool) -> bool:
@@ -239,9 +240,56 @@ def evaluate(
         print(f"  {label:<52}{'none' if value is None else f'{value:.4f}'}")
 
 
+@app.command()
+def bench(
+    name: Annotated[
+        str, typer.Argument(help="See `latentpde list benchmarks`; `all` for every one, `report` for a page.")
+    ],
+    num: Annotated[int | None, typer.Option(min=1, help="Cases per regime. By default the benchmark's own.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="A method, or several with commas. Repeatable.")] = None,
+    regimes: Annotated[list[str] | None, typer.Option(help="A regime, or several with commas. Repeatable.")] = None,
+    resume: Annotated[bool, typer.Option("--resume/--again", help="Keep earlier runs, or run all of it anew.")] = True,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; 1 uses all cores for one case after another.")] = 1,
+    draw_only: Annotated[bool, typer.Option("--draw-only", help="Run nothing; show what there is.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of lines, tables and figures.")] = Path(
+        "results"
+    ),
+    quiet: Quiet = False,
+) -> None:
+    """Run a benchmark: every table and figure of the paper, and those it lacks."""
+    from latentpde.bench import benchmarks, run_benchmark
+    from latentpde.bench.page import write_page
+    from latentpde.bench.tables import Table
+
+    if name == "report":
+        print(f"Open in a browser: {write_page(output)}")
+        return
+    for one in benchmarks.names() if name == "all" else [name]:
+        shown = run_benchmark(
+            one,
+            output,
+            num=num,
+            methods=_names(methods),
+            regimes=_names(regimes),
+            workers=workers,
+            again=not resume,
+            draw_only=draw_only,
+            show_progress=not quiet,
+        )
+        for item in shown:
+            if isinstance(item, Table):
+                item.print()
+    if not quiet:
+        print(f"Lines, tables and figures: {output}. Next: latentpde bench report -o {output}")
+
+
+def _names(items: list[str] | None) -> list[str]:
+    return [name.strip() for item in items or [] for name in item.split(",") if name.strip()]
+
+
 @app.command("list")
 def list_(what: Annotated[Listing, typer.Argument()], as_json: AsJson = False) -> None:
-    """List families, regimes, masks or methods."""
+    """List families, regimes, masks, methods or benchmarks."""
     from latentpde.listing import rows
 
     table = rows(what.value)

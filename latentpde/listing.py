@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def rows(what: str) -> list[dict[str, str]]:
-    """``name`` and ``summary`` of each family, regime, mask or method."""
+    """``name`` and ``summary`` of each family, regime, mask, method or benchmark."""
     if what == "families":
         from latentpde.pde import families
 
@@ -30,6 +30,10 @@ def rows(what: str) -> list[dict[str, str]]:
         return [
             {"name": name, "summary": "training" if name in TRAINING_MASKS else "evaluation"} for name in masks.names()
         ]
+    if what == "benchmarks":
+        from latentpde.bench import benchmarks
+
+        return [{"name": benchmark.name, "summary": benchmark.title} for benchmark in benchmarks]
     from latentpde.estimators import methods
 
     return [{"name": name, "summary": methods.get(name).summary} for name in methods.names()]

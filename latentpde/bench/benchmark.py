@@ -1,0 +1,156 @@
+"""What a benchmark is: the runs it needs, and the tables and figures it makes of them."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from latentpde.bench.rows import Row, chosen_rows
+from latentpde.bench.runs import SEED, Job, Store, frame, run
+from latentpde.bench.tables import Frame, Table
+from latentpde.errors import DataError, UsageError
+from latentpde.io import atomic_path
+from latentpde.registry import Registry
+from latentpde.simulation import PAPER_REGIMES, Simulation, regimes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What of a benchmark is wanted.
+
+    Args:
+        rows: the methods.
+        regimes: where cases come from.
+        num: cases per regime.
+        store: lines that there are already.
+    """
+
+    rows: tuple[Row, ...]
+    regimes: tuple[str, ...]
+    num: int
+    store: Store
+
+    def frame(self, jobs: Iterable[Job]) -> Frame:
+        return frame(jobs, self.num, self.store)
+
+
+class Benchmark(ABC):
+    """One table or figure, or a few that belong together.
+
+    Attributes:
+        name: on the command line.
+        title: in a line.
+        num: cases per regime, where the user does not say.
+        regimes: likewise.
+        rows: names of rows, likewise; every method where empty,
+        slow_methods: but those that take long only if this holds.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    num: ClassVar[int] = 100
+    regimes: ClassVar[tuple[str, ...]] = PAPER_REGIMES
+    rows: ClassVar[tuple[str, ...]] = ()
+    slow_methods: ClassVar[bool] = True
+
+    @abstractmethod
+    def jobs(self, plan: Plan) -> list[Job]:
+        """What must have been run."""
+
+    def run(self, plan: Plan, *, workers: int, again: bool, show_progress: bool) -> None:
+        """Run what is missing."""
+        jobs = self.jobs(plan)
+        if again:
+            plan.store.forget(jobs, plan.num)
+        run(jobs, plan.num, plan.store, workers=workers, label=self.name, show_progress=show_progress)
+
+    @abstractmethod
+    def show(self, plan: Plan) -> list[Table | tuple[str, Figure]]:
+        """Tables, and figures with their captions, of what has been run."""
+
+
+benchmarks: Registry[Benchmark] = Registry("benchmark", "benchmarks", "latentpde.benchmarks")
+
+
+def cases_of(regime: str, **setting) -> Simulation:
+    """The test cases that every method sees."""
+    return Simulation(regime=regime, seed=SEED, **setting)
+
+
+def make_plan(
+    benchmark: Benchmark,
+    folder: Path,
+    *,
+    num: int | None = None,
+    methods: Sequence[str] = (),
+    chosen_regimes: Iterable[str] = (),
+) -> Plan:
+    if num is not None and num < 1:
+        raise UsageError(f"the number of cases must be at least 1, got {num}")
+    names = tuple(regimes.get(name).name for name in dict.fromkeys(chosen_regimes)) or benchmark.regimes
+    rows = chosen_rows(methods) if methods else chosen_rows(benchmark.rows, slow=benchmark.slow_methods)
+    return Plan(rows, names, num or benchmark.num, Store(folder / "runs"))
+
+
+def run_benchmark(
+    name: str,
+    folder: str | Path = "results",
+    *,
+    num: int | None = None,
+    methods: Sequence[str] = (),
+    regimes: Iterable[str] = (),
+    workers: int = 1,
+    again: bool = False,
+    draw_only: bool = False,
+    show_progress: bool = False,
+) -> list[Table | tuple[str, Figure]]:
+    """Run what a benchmark lacks, and write and return its tables and figures.
+
+    Args:
+        name: one of ``latentpde list benchmarks``.
+        folder: lines go to ``runs/``, tables to ``tables/``, figures to ``figures/``.
+        num: cases per regime.
+        methods: names of rows.
+        regimes: names of regimes.
+        workers: processes.
+        again: forget what these runs have given before.
+        draw_only: run nothing, and show what there is.
+    """
+    folder = Path(folder)
+    benchmark = benchmarks.get(name)
+    plan = make_plan(benchmark, folder, num=num, methods=methods, chosen_regimes=regimes)
+    if not draw_only:
+        benchmark.run(plan, workers=workers, again=again, show_progress=show_progress)
+    jobs = benchmark.jobs(plan)
+    if draw_only and jobs and plan.frame(jobs).empty:
+        raise DataError(f"nothing of {benchmark.name} has been run in {folder}; leave --draw-only out to run it")
+    shown = benchmark.show(plan)
+    write(benchmark, shown, folder)
+    return shown
+
+
+def write(benchmark: Benchmark, shown: list[Table | tuple[str, Figure]], folder: Path) -> None:
+    """Tables as Markdown, figures as PNG, and a JSON file that holds the tables and names the figures."""
+    for name in ("tables", "figures"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    tables = [item for item in shown if isinstance(item, Table)]
+    figures = [item for item in shown if not isinstance(item, Table)]
+    files = []
+    for i, (caption, figure) in enumerate(figures):
+        file = f"{benchmark.name}{f'-{i + 1}' if len(figures) > 1 else ''}.png"
+        with atomic_path(folder / "figures" / file) as path:
+            figure.savefig(path, format="png", dpi=110)
+        files.append({"file": file, "caption": caption[:1].upper() + caption[1:]})
+    record = {"title": benchmark.title, "tables": [table.as_dict() for table in tables], "figures": files}
+    texts = {"md": "\n".join(table.markdown() for table in tables), "json": json.dumps(record, indent=1) + "\n"}
+    for suffix, text in texts.items():
+        if text:
+            with atomic_path(folder / "tables" / f"{benchmark.name}.{suffix}") as path:
+                path.write_text(text)

@@ -1,0 +1,90 @@
+"""Rows of a comparison: a method, the options it was tuned to, and what it is given.
+
+Every registered method has a row of its own name, so that one that lands later appears by itself. The paper's
+baselines are given the fine initial state, as the paper does; ``NAME-coarse`` is the same method with what a user
+has, the coarse one. Options come from ``tuned.json``, the outcome of a search on the validation split
+(``tools/tune_baselines.py``, ``tools/tune_pinn.py``); where it says nothing, the method's defaults hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from latentpde.estimators import methods
+
+#: Methods that the paper gives the fine initial state.
+BASELINES = ("3dvar", "enkf", "pinn", "kriging", "fundps")
+#: Most cases per regime for methods that train a network for each.
+MOST_CASES = {"pinn": 20}
+COARSE = "-coarse"
+#: Rows that are a method under other options: the method, the name its tuned options go by, and what is changed.
+VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "enkf-paper": ("enkf", "enkf-paper", {"localisation": 0.0, "correction": 1.0}),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One method under comparison.
+
+    Args:
+        name: of the row.
+        method: as registered.
+        tuned: the name its options are kept under.
+        fine_initial: whether it is given the initial state on the fine grid.
+        num_draws: posterior draws per case; the ensemble filter has one more reason to be asked for 16, its own number.
+        extra: options that an experiment changes.
+    """
+
+    name: str
+    method: str
+    tuned: str
+    fine_initial: bool = False
+    num_draws: int = 12
+    extra: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def most_cases(self) -> int | None:
+        return MOST_CASES.get(self.method)
+
+    def options(self, family: str) -> dict[str, Any]:
+        """Tuned for the family, then changed by the experiment."""
+        return {**tuned_options().get(self.tuned, {}).get(family, {}), **dict(self.extra)}
+
+
+@cache
+def tuned_options() -> dict[str, dict[str, dict[str, Any]]]:
+    """``[row][family][option]``."""
+    return json.loads((files("latentpde.bench") / "tuned.json").read_text())
+
+
+def row(name: str) -> Row:
+    """The row of a name: a method's, a variant's, or either with ``-coarse`` behind it."""
+    base = name.removesuffix(COARSE)
+    method, tuned, extra = VARIANTS.get(base, (base, base, {}))
+    kind = methods.get(method)  # says what there is where it is unknown
+    return Row(
+        name=name,
+        method=kind.name,
+        tuned=tuned,
+        fine_initial=kind.name in BASELINES and not name.endswith(COARSE),
+        num_draws=16 if kind.name == "enkf" else 12,
+        extra=tuple(sorted(extra.items())),
+    )
+
+
+def with_options(base: Row, *, num_draws: int | None = None, name: str | None = None, **options) -> Row:
+    """A row with some of its method's options, its draws or its name changed."""
+    extra = (*base.extra, *sorted(options.items()))
+    return replace(base, name=name or base.name, num_draws=num_draws or base.num_draws, extra=extra)
+
+
+def chosen_rows(names: Iterable[str], *, slow: bool = True) -> tuple[Row, ...]:
+    """Rows of some names; of every registered method where there are none, or of those that are not slow."""
+    names = tuple(names) or [methods.get(name).name for name in methods.names()]
+    return tuple(row(name) for name in dict.fromkeys(names) if slow or name not in MOST_CASES)

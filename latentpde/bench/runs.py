@@ -1,0 +1,345 @@
+"""Running methods on simulated cases, and keeping what came out.
+
+A `Job` is a row on a set of cases. Each of its cases becomes one line of JSON, kept under what was run and not under
+the table that asked for it: tables share lines, and a run that is stopped goes on where it was. Truths stay here: a
+method sees an `Observation`.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+
+from latentpde import __version__
+from latentpde.bench.rows import Row
+from latentpde.bench.tables import Frame
+from latentpde.errors import UsageError
+from latentpde.estimators import reconstruct
+from latentpde.estimators.base import DEFAULT_FORCING_STD
+from latentpde.metrics import score
+from latentpde.observation import Observation
+from latentpde.pde import get_family
+from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.progress import progress
+from latentpde.simulation import Regime, Simulation
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+BATCH = 20  # cases that a method gets at once, and that are lost where a run is stopped
+SEED = 7  # of the test cases of every table
+_SCORES = ("rmse", "mae", "psd", "crps", "coverage90", "spread_error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A row on a set of cases.
+
+    Args:
+        row: the method.
+        simulation: how the cases are made.
+        family: another PDE than the one that made the cases, for the method to assume.
+        measure: what is taken of each case, a name in `measures`.
+        alone: each case by itself, as a user has it; for timing.
+    """
+
+    row: Row
+    simulation: Simulation
+    family: str | None = None
+    measure: str = "scores"
+    alone: bool = False
+
+    @property
+    def regime(self) -> Regime:
+        assert isinstance(self.simulation.regime, Regime)
+        return self.simulation.regime
+
+    def identity(self) -> dict[str, Any]:
+        """What makes a line this job's, as it stands in the file."""
+        known = {
+            "method": self.row.method,
+            "options": self.row.options(self.regime.family),
+            "draws": self.row.num_draws,
+            "regime": self.regime.name,
+            "seed": self.simulation.seed,
+            "setting": _setting(self.simulation),
+        }
+        if self.row.fine_initial:
+            known["fine_initial"] = True
+        if self.family is not None:
+            known["family"] = self.family
+        if self.measure != "scores":
+            known["measure"] = self.measure
+        if self.alone:
+            known["alone"] = True
+        return json.loads(json.dumps(known))
+
+    def count(self, num: int) -> int:
+        return min(num, self.row.most_cases or num)
+
+
+def _setting(simulation: Simulation) -> dict[str, Any]:
+    """What differs from the benchmark's cases."""
+    usual = Simulation(regime=simulation.regime)
+    names = [f.name for f in fields(Simulation) if f.name not in ("regime", "seed")]
+    return {n: getattr(simulation, n) for n in names if getattr(simulation, n) != getattr(usual, n)}
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Some cases as a method left them, with their truths.
+
+    Args:
+        job: what was run.
+        start: index of the first case.
+        posterior: what the method returned.
+        truth: the fields at the last time.
+        theta, mask, initial: the true coefficients, and the kinds of mask and initial state.
+    """
+
+    job: Job
+    start: int
+    posterior: Posterior
+    truth: Float[np.ndarray, "sample y x"]
+    theta: Float[np.ndarray, "sample coefficient"]
+    mask: np.ndarray
+    initial: np.ndarray
+
+    @cached_property
+    def mean(self) -> Float[np.ndarray, "sample y x"]:
+        return self.posterior.mean(self.truth.shape[-2:]).values
+
+    @cached_property
+    def draws(self) -> Float[np.ndarray, "sample draw y x"] | None:
+        return self.posterior.draws(self.truth.shape[-2:]).values if self.posterior.has_spread else None
+
+
+#: What can be taken of some solved cases: a dictionary for each.
+measures: dict[str, Callable[[Solved], list[dict[str, Any]]]] = {}
+
+
+def true_fields(cases: xr.DataTree) -> Float[np.ndarray, "sample y x"]:
+    """At the last time."""
+    truth = cases["truth"].to_dataset()["field"]
+    return (truth.isel(time=-1) if "time" in truth.dims else truth).values.astype(float)
+
+
+def solve(job: Job, start: int, stop: int) -> Solved:
+    """Run a method on some cases. It sees an `Observation`."""
+    cases = job.simulation.cases(start, stop)
+    fine = cases["truth/initial"] if job.row.fine_initial else None
+    observation = Observation.from_dataset(cases, fine_initial=fine)
+    options = job.row.options(job.regime.family)
+    if job.family is not None:  # nothing of what made the cases is given away
+        options |= {"bounds": get_family(job.family).bounds, "forcing_std": DEFAULT_FORCING_STD}
+    # Another seed for each batch, so that cases do not share their randomness.
+    posterior = reconstruct(
+        observation, job.family, method=job.row.method, num_samples=job.row.num_draws, seed=start, **options
+    )
+    known = cases["truth"].to_dataset()
+    kinds = (known[name].values.astype(str) for name in ("mask_kind", "initial_kind"))
+    return Solved(job, start, posterior, true_fields(cases), known["coefficients"].values, *kinds)
+
+
+def measure(job: Job, start: int, stop: int) -> list[dict[str, Any]]:
+    """A line for each case. A case that a method fails on says why; the others of its batch are run alone."""
+    begin = time.perf_counter()
+    try:
+        solved = solve(job, start, stop)
+        _ = solved.mean, solved.draws
+        seconds = (time.perf_counter() - begin) / (stop - start)
+        found = measures[job.measure](solved)
+    except Exception as error:
+        if stop - start == 1:
+            return [_line(job, start, {"failed": f"{type(error).__name__}: {error}"[:200]})]
+        return [line for index in range(start, stop) for line in measure(job, index, index + 1)]
+    lines = []
+    for i, index in enumerate(range(start, stop)):
+        if not np.isfinite(solved.mean[i]).all():
+            lines.append(_line(job, index, {"failed": "the field is not finite"}))
+            continue
+        known = {"mask": str(solved.mask[i]), "initial": str(solved.initial[i]), "seconds": short(seconds)}
+        lines.append(_line(job, index, {**found[i], **known}))
+    return lines
+
+
+def take_scores(solved: Solved) -> list[dict[str, Any]]:
+    """Scores of the field, of the coefficients, and the evidence, as far as a method has them."""
+    scores, posterior = score(solved.mean, solved.truth, solved.draws), solved.posterior
+    lines = []
+    for i, truth in enumerate(solved.truth):
+        line = {name: short(values[i]) for name, values in scores.items() if np.isfinite(values[i])}
+        line["rms_of_truth"] = short(np.sqrt(np.mean(truth**2)))
+        if solved.job.family is None:
+            line |= _coefficients(posterior, i, solved.theta[i])
+        if "log_evidence" in posterior.diagnostics:
+            line["log_evidence"] = round(float(posterior.diagnostics["log_evidence"][i]), 4)
+        lines.append(line)
+    return lines
+
+
+measures["scores"] = take_scores
+
+
+def _coefficients(posterior: Posterior, i: int, truth: np.ndarray) -> dict[str, Any]:
+    """Errors and spreads of the coefficients, as shares of their intervals."""
+    if not isinstance(posterior, PDEPosterior):
+        return {}
+    width = np.ptp(posterior.latent.bounds.numpy(), axis=1)
+    theta = posterior.thetas[i].numpy()
+    found = {"theta_error": [short(v) for v in np.abs(theta.mean(0) - truth) / width]}
+    if len(theta) > 1:
+        found["theta_std"] = [short(v) for v in theta.std(0, ddof=1) / width]
+    return found
+
+
+def _line(job: Job, index: int, found: dict[str, Any]) -> dict[str, Any]:
+    where = {"version": __version__, "hardware": hardware(), "threads": torch.get_num_threads()}
+    return {**job.identity(), "index": index, **found, **where}
+
+
+def short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def hardware() -> str:
+    """Cores and processor, as far as the system tells."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
+    except OSError:
+        pass
+    return f"{os.cpu_count()} x {name}"
+
+
+@dataclass(eq=False)
+class Store:
+    """Lines of JSON in a folder, one file per method.
+
+    Args:
+        folder: made when the first line is written.
+    """
+
+    folder: Path
+    _lines: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self):
+        for path in sorted(self.folder.glob("*.jsonl")):
+            for text in path.read_text().splitlines():
+                try:
+                    line = json.loads(text)
+                    self._lines[_key(line)] = line
+                except (ValueError, KeyError, TypeError):
+                    continue  # what a run that was killed left behind; it is measured again
+
+    def find(self, job: Job, num: int) -> dict[int, dict[str, Any]]:
+        """Lines of the first cases of a job, by case."""
+        identity = job.identity()
+        found = {i: self._lines.get(_key({**identity, "index": i})) for i in range(job.count(num))}
+        return {i: line for i, line in found.items() if line is not None}
+
+    def add(self, lines: list[dict[str, Any]]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for line in lines:
+            path = self.folder / f"{line['method']}.jsonl"
+            whole = not path.exists() or not path.stat().st_size or path.read_bytes()[-1:] == b"\n"
+            with path.open("a") as file:
+                file.write(("" if whole else "\n") + json.dumps(line) + "\n")
+            self._lines[_key(line)] = line
+
+    def forget(self, jobs: Iterable[Job], num: int) -> None:
+        """Leave some lines out of account; new ones, written behind them, replace them for good."""
+        for job in jobs:
+            for line in self.find(job, num).values():
+                del self._lines[_key(line)]
+
+
+_IDENTITY = (
+    *("method", "options", "draws", "regime", "seed", "setting"),
+    *("fine_initial", "family", "measure", "alone", "index"),
+)
+
+
+def _key(line: dict[str, Any]) -> str:
+    return json.dumps([line[name] if name in ("method", "index") else line.get(name) for name in _IDENTITY],
+                      sort_keys=True)  # fmt: skip
+
+
+def missing(jobs: Iterable[Job], num: int, store: Store) -> list[tuple[Job, int, int]]:
+    """What is still to be run: batches of cases, of all jobs in turn, so that an unfinished run is balanced."""
+    tasks = []
+    for job in dict.fromkeys(jobs):
+        count, done, size = job.count(num), store.find(job, num), 1 if job.alone else BATCH
+        for start in range(0, count, size):
+            # what failed is tried again: weights or a package may have come since
+            wanted = [i for i in range(start, min(start + size, count)) if "failed" in done.get(i, {"failed": True})]
+            if wanted:
+                tasks.append((job, wanted[0], wanted[-1] + 1))
+    return sorted(tasks, key=lambda task: task[1])
+
+
+def run(
+    jobs: Iterable[Job], num: int, store: Store, *, workers: int = 1, label: str = "bench", show_progress: bool = False
+) -> None:
+    """Run what is missing and keep it, batch by batch.
+
+    Args:
+        workers: processes, each on one core; 1 for this process and all cores.
+    """
+    tasks = missing(jobs, num, store)
+    with progress(label, sum(stop - start for _, start, stop in tasks), show=show_progress) as advance:
+        for lines in _results(tasks, workers):
+            store.add(lines)
+            advance(len(lines))
+
+
+def _results(tasks: list[tuple[Job, int, int]], workers: int) -> Iterator[list[dict[str, Any]]]:
+    if workers < 1:
+        raise UsageError(f"the number of workers must be at least 1, got {workers}")
+    if workers == 1 or len(tasks) < 2 or any(job.alone for job, _, _ in tasks):  # a timing wants the machine alone
+        for task in tasks:
+            yield measure(*task)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        try:
+            for future in as_completed([pool.submit(measure, *task) for task in tasks]):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def frame(jobs: Iterable[Job], num: int, store: Store) -> Frame:
+    """Stored lines of some jobs, one per case, with the name of the row; ``failed`` says why where a case failed."""
+    records = [
+        {"row": job.row.name, **line, "pde": job.regime.family}
+        for job in dict.fromkeys(jobs)
+        for line in store.find(job, num).values()
+    ]
+    columns = ["row", "regime", "pde", "index", "failed", *_SCORES, "seconds", "rms_of_truth"]
+    table = pd.DataFrame(records)
+    return table.reindex(columns=[*columns, *(c for c in table.columns if c not in columns)])
+
+
+def failures(table: Frame) -> tuple[str, ...]:
+    """A sentence for each row that failed anywhere."""
+    bad = table[table["failed"].notna()]
+    return tuple(
+        f"{name} failed on {len(some)} of {(table['row'] == name).sum()} cases: {some['failed'].iloc[0]}"
+        for name, some in bad.groupby("row", sort=False)
+    )

@@ -1,0 +1,209 @@
+"""Whether to believe a method: calibration of its spread, and whether the evidence finds the right PDE."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
+from latentpde.bench.figures import colours_of
+from latentpde.bench.rows import Row, with_options
+from latentpde.bench.runs import Job, Solved, failures, measures, short
+from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
+from latentpde.calibration import LEVELS, coverage_curve, ecdf_band, holm, rank_uniformity, ranks
+from latentpde.errors import UsageError
+from latentpde.metrics import rmse
+from latentpde.pde import families
+from latentpde.posterior import LatentPosterior
+from latentpde.simulation import regimes
+
+NUM_DRAWS = 39  # the ends of 50 % and 90 % intervals are then draws
+WITHOUT_SPREAD = ("map", "enc", "pinn")
+_EVERY = 32  # the field is ranked at cells this far apart
+
+
+def take_calibration(solved: Solved) -> list[dict]:
+    """Ranks of coefficients and of the field at 16 cells, coverage at ten levels, spread and error."""
+    draws, truth = solved.draws, solved.truth
+    if draws is None:
+        raise UsageError(f"{solved.job.row.name} has no spread")
+    step, count = slice(_EVERY // 2, None, _EVERY), draws.shape[1]
+    at = ranks(draws[..., step, step].reshape(len(draws), count, -1), truth[..., step, step].reshape(len(truth), -1))
+    theta = None
+    if isinstance(solved.posterior, LatentPosterior):
+        theta = ranks(solved.posterior.thetas.numpy(), solved.theta)
+    curve = coverage_curve(np.sort(draws, axis=1), truth)
+    spread = np.sqrt((count + 1) / count * draws.var(axis=1, ddof=1).mean((-2, -1)))
+    error = rmse(draws.mean(1), truth)
+    return [
+        {
+            "ranks": at[i].tolist(),
+            **({} if theta is None else {"theta_ranks": theta[i].tolist()}),
+            "coverage": [round(float(v), 3) for v in curve[i]],
+            "spread": short(spread[i]),
+            "error": short(error[i]),
+        }
+        for i in range(len(truth))
+    ]
+
+
+measures["calibration"] = take_calibration
+
+
+class Calibration(Benchmark):
+    name = "calibration"
+    title = "ranks, coverage, and spread against error of every method with a spread"
+    num = 32
+
+    def spread_rows(self, plan: Plan) -> list[Row]:
+        """Rows that have one, with as many draws as the levels ask for, or as an ensemble has members."""
+        named = [_with_spread(some) for some in plan.rows]
+        return [
+            some if some.method == "enkf" else with_options(some, num_draws=NUM_DRAWS)
+            for some in named
+            if some.method not in WITHOUT_SPREAD
+        ]
+
+    def jobs(self, plan: Plan) -> list[Job]:
+        return [
+            Job(row=some, simulation=cases_of(regime), measure="calibration")
+            for some in self.spread_rows(plan)
+            for regime in plan.regimes
+        ]
+
+    def show(self, plan: Plan) -> list:
+        everything = plan.frame(self.jobs(plan))
+        table = everything[everything["failed"].isna()].copy()
+        if table.empty:
+            return [Table(self.title, ("method",), (), failures(everything))]
+        for level in (0.5, 0.9):
+            table[f"coverage {level}"] = [curve[LEVELS.index(level)] for curve in table["coverage"]]
+        rows = []
+        for some in self.spread_rows(plan):
+            here = table[table["row"] == some.name]
+            if here.empty:
+                continue
+            p = holm(self._p_values(here, some.num_draws))
+            ratio = np.sqrt((here["spread"] ** 2).mean() / (here["error"] ** 2).mean())
+            cover = [number(*mean_over_regimes(here, f"coverage {level}")) for level in (0.5, 0.9)]
+            most = (some.num_draws - 1) / (some.num_draws + 1)
+            rows.append((some.name, str(some.num_draws), *cover, f"{min(0.9, most):.3f}", number(float(ratio)),
+                         number(float(p.min())), str(len(p))))  # fmt: skip
+        heads = ("method", "draws", "50 %", "90 %", "90 % reachable", "spread / error", "smallest p", "tests")
+        note = (
+            "Means over regimes of the share of the field inside central intervals. p: Neyman's smooth test of uniform "
+            "ranks, of each coefficient and of 16 cells, regime by regime; the smallest, corrected by Holm."
+        )
+        return [
+            Table(self.title, heads, tuple(rows), (note, *failures(everything))),
+            ("Coverage of the field by central intervals, all regimes.", self._coverage(table, plan)),
+            ("Ranks of the field at 16 cells less what is expected; grey: 99 % band.", self._ranks(table, plan)),
+            ("Spread against error, case by case.", self._spread(table, plan)),
+        ]
+
+    def _p_values(self, here: Frame, num_draws: int) -> list[float]:
+        found = []
+        for _, some in here.groupby("regime", sort=False):
+            for what in ("ranks", "theta_ranks"):
+                if what in some and some[what].notna().all():
+                    found += [rank_uniformity(values, num_draws) for values in np.array(list(some[what])).T]
+        return found
+
+    def _coverage(self, table: Frame, plan: Plan) -> Figure:
+        figure = Figure((5.0, 4.4), layout="constrained")
+        ax = figure.subplots()
+        ax.plot([0, 1], [0, 1], color="#888888", linestyle="--", linewidth=1)
+        rows = self.spread_rows(plan)
+        for some, (colour, marker) in zip(rows, colours_of(len(rows)), strict=True):
+            here = table[table["row"] == some.name]
+            if not here.empty:
+                ax.plot(LEVELS, np.mean(list(here["coverage"]), axis=0), color=colour, marker=marker, label=some.name)
+        ax.set(xlabel="nominal", ylabel="covered", xlim=(0, 1), ylim=(0, 1))
+        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.legend(fontsize=8, edgecolor="none")
+        return figure
+
+    def _ranks(self, table: Frame, plan: Plan) -> Figure:
+        rows = [some for some in self.spread_rows(plan) if (table["row"] == some.name).any()]
+        figure = Figure((2.7 * len(rows) + 0.5, 2.9), layout="constrained")
+        for ax, some in zip(np.atleast_1d(figure.subplots(1, len(rows), sharey=True)), rows, strict=True):
+            values = np.array(list(table[table["row"] == some.name]["ranks"]))
+            uniform = np.arange(1, some.num_draws + 2) / (some.num_draws + 1)
+            low, high = ecdf_band(len(values), some.num_draws)
+            ax.fill_between(uniform, low - uniform, high - uniform, color="#d9d9d9", linewidth=0)
+            for cell in values.T:
+                ecdf = np.cumsum(np.bincount(cell, minlength=some.num_draws + 1)) / len(cell)
+                ax.plot(uniform, ecdf - uniform, color="#0072b2", linewidth=0.7, alpha=0.7)
+            ax.set(title=some.name, xlabel="rank / draws")
+            ax.axhline(0, color="#222222", linewidth=0.8)
+        figure.axes[0].set_ylabel("ECDF less uniform")
+        return figure
+
+    def _spread(self, table: Frame, plan: Plan) -> Figure:
+        figure = Figure((5.0, 4.4), layout="constrained")
+        ax, rows = figure.subplots(), self.spread_rows(plan)
+        for some, (colour, marker) in zip(rows, colours_of(len(rows)), strict=True):
+            here = table[table["row"] == some.name]
+            if not here.empty:
+                ax.loglog(
+                    here["error"], here["spread"], marker, color=colour, markersize=3.5, alpha=0.6, label=some.name
+                )
+        limits = (table[["error", "spread"]].min().min(), table[["error", "spread"]].max().max())
+        ax.plot(limits, limits, color="#888888", linestyle="--", linewidth=1)
+        ax.set(xlabel="error of the ensemble mean", ylabel="spread")
+        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.legend(fontsize=8, edgecolor="none")
+        return figure
+
+
+def _with_spread(some: Row) -> Row:
+    """3D-Var has one on request."""
+    return some if some.method != "3dvar" else with_options(some, name=some.name, spread=True)
+
+
+class Evidence(Benchmark):
+    name = "evidence"
+    title = "is the right family of PDEs found by the evidence?"
+    num = 12
+    rows = ("exact",)
+    regimes = ("balanced", "klein_gordon", "helmholtz", "telegraph", "fractional_diffusion")
+
+    def jobs(self, plan: Plan) -> list[Job]:
+        return [
+            Job(row=some, simulation=cases_of(regime), family=family.name)
+            for some in plan.rows
+            for regime in plan.regimes
+            for family in families
+        ]
+
+    def show(self, plan: Plan) -> list:
+        return [self._table(plan, some) for some in plan.rows]
+
+    def _table(self, plan: Plan, some: Row) -> Table:
+        table = plan.frame([job for job in self.jobs(plan) if job.row == some])
+        names, rows = [family.name for family in families], []
+        for regime in plan.regimes:
+            here = table[(table["regime"] == regime) & table["failed"].isna()]
+            if here.empty or "log_evidence" not in here:
+                continue
+            wide = (
+                here.pivot_table(index="index", columns="family", values="log_evidence").reindex(columns=names).dropna()
+            )
+            share = np.exp(wide.sub(wide.max(axis=1), axis=0))
+            share = share.div(share.sum(axis=1), axis=0).mean()
+            first = wide.idxmax(axis=1).value_counts()
+            own = regimes.get(regime).family
+            cells = [f"{share[name]:.2f} ({first.get(name, 0)})" for name in names]
+            rows.append(
+                (regime, *(f"[{c}]" if n == own else c for n, c in zip(names, cells, strict=True)), f"{len(wide)}")
+            )
+        note = (
+            "Mean posterior probability of each family, all alike beforehand, and in how many cases it comes first. "
+            "In brackets the family that made the cases. Each has its own default bounds and a source of 0.5: what the "
+            "user would know is not given away."
+        )
+        return Table(f"{self.title} Method {some.name}.", ("cases of", *names, "cases"), tuple(rows), (note,))
+
+
+for _benchmark in (Calibration(), Evidence()):
+    benchmarks.register(_benchmark.name, _benchmark)

@@ -1,0 +1,235 @@
+"""The benchmark's harness: what is run, kept, counted and shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import latentpde.bench.runs as runs
+import latentpde.bench.studies as studies
+from latentpde.bench import benchmarks, run_benchmark
+from latentpde.bench.benchmark import cases_of
+from latentpde.bench.page import write_page
+from latentpde.bench.rows import row, with_options
+from latentpde.bench.runs import Job, Store, measure, missing
+from latentpde.bench.tables import Table, number
+from latentpde.cli import main
+from latentpde.errors import DataError, UsageError
+from latentpde.estimators import Estimator, methods
+from latentpde.observation import Observation
+from latentpde.posterior import FieldPosterior
+
+RECORDED = Path(__file__).parent / "data" / "bench_scores.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess(Estimator):
+    """Noise around zero: quick, and wrong in a known way."""
+
+    name = "guess"
+    summary = "noise, for tests"
+
+    fails_below: float = -math.inf
+
+    def estimate(self, observation, latent, *, num_samples, seed, show_progress=False):
+        assert isinstance(observation, Observation)
+        if bool((observation.values[observation.mask].min() < self.fails_below).item()):
+            raise ValueError("a reading too low for me")
+        grid = observation.grid.at_resolution(128)
+        shape = (len(observation), num_samples, len(observation.times), *grid.shape)
+        values = 0.1 * torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        return FieldPosterior(observation=observation, method=self.name, native=grid, values=values)
+
+
+@pytest.fixture
+def guess():
+    methods.register("guess", Guess)
+    yield "guess"
+    methods.unregister("guess")
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many cases were really run."""
+    seen = []
+
+    def counting(job, start, stop):
+        seen.extend(range(start, stop))
+        return measure(job, start, stop)
+
+    monkeypatch.setattr(runs, "measure", counting)
+    return seen
+
+
+def job_of(name, regime="diffusion", **setting):
+    return Job(row=row(name), simulation=cases_of(regime, **setting))
+
+
+def test_runs_are_kept_and_go_on_where_they_stopped(tmp_path, guess, counted):
+    for num in (2, 2, 5):
+        run_benchmark("table1", tmp_path, num=num, methods=[guess], regimes=["diffusion"])
+    assert counted == [0, 1, 2, 3, 4]
+    lines = [json.loads(line) for line in (tmp_path / "runs" / "guess.jsonl").read_text().splitlines()]
+    assert [line["index"] for line in lines] == [0, 1, 2, 3, 4]
+    assert {"seed", "version", "hardware", "options", "seconds", "rmse"} <= set(lines[0])
+    run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"], again=True)
+    assert counted[5:] == [0, 1]
+
+
+def test_another_table_uses_what_is_there(tmp_path, guess, counted):
+    run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
+    run_benchmark("pareto", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
+    assert counted == [0, 1]
+    run_benchmark("table-no-source", tmp_path, num=1, methods=[guess], regimes=["diffusion"])
+    assert counted == [0, 1, 0], "other cases are other runs"
+
+
+def test_a_line_cut_short_is_run_again(tmp_path, guess, counted):
+    run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
+    path = tmp_path / "runs" / "guess.jsonl"
+    path.write_text(path.read_text()[:-40])
+    run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
+    assert counted == [0, 1, 1]
+    assert len(Store(tmp_path / "runs").find(job_of(guess), 2)) == 2
+
+
+def test_what_differs_in_anything_is_another_run(guess):
+    same = job_of(guess)
+    others = [
+        job_of(guess, "advection"),
+        job_of(guess, noise_std=0.3),
+        job_of(guess, mask="grid"),
+        Job(row=with_options(row(guess), fails_below=-9.0), simulation=cases_of("diffusion")),
+        Job(row=with_options(row(guess), num_draws=5), simulation=cases_of("diffusion")),
+        Job(row=row(guess), simulation=cases_of("diffusion"), alone=True),
+        Job(row=row(guess), simulation=cases_of("diffusion"), measure="spectra"),
+        Job(row=row(guess), simulation=cases_of("diffusion"), family="helmholtz"),
+    ]
+    keys = {json.dumps(job.identity(), sort_keys=True) for job in (same, job_of(guess), *others)}
+    assert len(keys) == 1 + len(others)
+
+
+def test_failures_are_counted_shown_and_tried_again(tmp_path, guess, counted):
+    fails = [float(np.nanmin(cases_of("diffusion").cases(i, i + 1)["observed"].values)) < -0.9 for i in range(6)]
+    assert 0 < sum(fails) < 6
+    bad = Job(row=with_options(row(guess), fails_below=-0.9), simulation=cases_of("diffusion"))
+    lines = measure(bad, 0, 6)
+    assert ["failed" in line for line in lines] == fails
+    assert all("rmse" in line for line, failed in zip(lines, fails, strict=True) if not failed)
+    assert "a reading too low for me" in next(line for line in lines if "failed" in line)["failed"]
+    store = Store(tmp_path / "runs")
+    store.add(lines)
+    assert {start for _, start, _ in missing([bad], 6, store)} == {fails.index(True)}
+
+    methods.unregister("guess")
+    methods.register("guess", type("Bad", (Guess,), {"estimate": lambda *a, **k: 1 / 0}))
+    tables = run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
+    assert "2 failed" in tables[0].rows[0][-1]
+    assert any("ZeroDivisionError" in note for note in tables[0].notes)
+
+
+def test_processes_give_the_same_as_one(tmp_path):
+    found = []
+    for workers in (1, 2):
+        folder = tmp_path / str(workers)
+        run_benchmark("table1", folder, num=1, methods=["kriging"], regimes=["diffusion", "advection"], workers=workers)
+        lines = [json.loads(line) for line in (folder / "runs" / "kriging.jsonl").read_text().splitlines()]
+        found.append(sorted((line["regime"], line["rmse"], line["crps"]) for line in lines))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", [n for n in benchmarks.names() if n not in ("scaling", "peers", "enkf_ensemble_size")])
+def test_every_benchmark_takes_any_method(name, tmp_path, guess):
+    regimes = benchmarks.get(name).regimes[:1]
+    shown = run_benchmark(name, tmp_path, num=1, methods=[guess], regimes=regimes)
+    if not name.startswith("ablation"):
+        assert shown
+    for item in shown:
+        if isinstance(item, Table):
+            assert all(len(cells) == len(item.columns) for cells in item.rows)
+    again = run_benchmark(name, tmp_path, num=1, methods=[guess], regimes=regimes, draw_only=True)
+    assert [i for i in again if isinstance(i, Table)] == [i for i in shown if isinstance(i, Table)]
+    page = write_page(tmp_path).read_text()
+    assert name.replace("_", "-") in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_filters_ensemble_study_compares_with_its_pilot(monkeypatch):
+    monkeypatch.setattr(studies, "SIZES", (2, 32))
+    filter_row = with_options(row("enkf-paper"), num_draws=32, num_members=32, background_options={"num_steps": 2})
+    (line,) = measure(Job(row=filter_row, simulation=cases_of("diffusion"), measure="members"), 0, 1)
+    assert line["apart"]["32"] == 0, "the same members give the same mean"
+    assert line["apart"]["2"] > 1e-3
+
+
+def test_the_page_says_what_to_do_where_there_is_nothing(tmp_path):
+    with pytest.raises(DataError, match="latentpde bench table1"):
+        write_page(tmp_path)
+    with pytest.raises(DataError, match="has been run"):
+        run_benchmark("table1", tmp_path, num=1, methods=["kriging"], draw_only=True)
+
+
+def command(*arguments) -> int:
+    with pytest.raises(SystemExit) as leaving:
+        main(["bench", *map(str, arguments)])
+    return int(leaving.value.code or 0)
+
+
+def test_command_line(tmp_path, capsys):
+    folder = tmp_path / "out"
+    rows = ["--methods", "kriging,kriging-coarse", "--regimes", "diffusion"]
+    assert command("table1", "--num", 1, *rows, "-o", folder) == 0
+    printed = capsys.readouterr().out
+    assert "kriging-coarse" in printed
+    assert "advection-diffusion" in printed
+    assert "| kriging |" in (folder / "tables" / "table1.md").read_text()
+    assert (folder / "figures" / "table1.png").read_bytes()[:4] == b"\x89PNG"
+    assert command("report", "-o", folder) == 0
+    assert "kriging-coarse" in (folder / "bench.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["table1", "--methods", "nonsense"], ["table1", "--regimes", "nonsense"], ["table1", "--num", "0"]],
+)
+def test_wrong_words_are_refused(arguments, tmp_path):
+    assert command(*arguments, "-o", tmp_path) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_are_given_what_the_paper_gives_them():
+    assert row("3dvar").fine_initial
+    assert not row("3dvar-coarse").fine_initial
+    assert not row("exact").fine_initial
+    assert row("enkf-paper").options("helmholtz")["correction"] == 1.0
+    with pytest.raises(UsageError, match="unknown method"):
+        row("nonsense-coarse")
+
+
+@given(st.floats(-1e4, 1e4), st.floats(1e-6, 1e3))
+def test_numbers_keep_the_digits_that_their_error_allows(value, error):
+    mean, spread = (float(part) for part in number(value, error).split(" ± "))
+    assert abs(mean - value) <= max(0.06 * error, 1.01e-5)
+    assert abs(spread - error) <= max(0.06 * error, 1.01e-5)
+
+
+def test_scores_are_what_they_were(tmp_path):
+    """A small table 1. The record is made by ``python tests/data/make_bench_scores.py``."""
+    record = json.loads(RECORDED.read_text())
+    run_benchmark("table1", tmp_path, num=record["num"], methods=record["methods"], regimes=record["regimes"])
+    store = Store(tmp_path / "runs")
+    for name in record["methods"]:
+        for regime in record["regimes"]:
+            lines = store.find(job_of(name, regime), record["num"])
+            for score in ("rmse", "crps"):
+                found = [line[score] for line in lines.values()]
+                # Monte Carlo error of 12 draws, and what another machine's rounding does to a search
+                np.testing.assert_allclose(found, record["scores"][name][regime][score], rtol=0.1, atol=2e-3)

@@ -5,7 +5,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint types docs browser clean
+.PHONY: help setup demo test test-all lint types results docs browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ lint: setup ## check style and formatting
 
 types: setup ## check types
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+results: setup ## write the README's results from results/
+	$(BIN)/latentpde bench table1 --draw-only --quiet
+	$(BIN)/python tools/readme_results.py
 
 docs: .venv/.stamp-docs ## build the documentation: docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -31,14 +31,13 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
-from latentpde.grid import Wavenumbers, mode_numbers, pooling_attenuation, wavenumbers
-from latentpde.latent import Latent, forcing_scale
+from latentpde.latent import forcing_scale
+from latentpde.modes import Modes, as_wavenumbers, fold, heard_modes, is_even, phases
 from latentpde.observation import Observation
 
 # Above this many readings the information form is the cheaper one.
 COVARIANCE_LIMIT = 400
 _LIKENESS_BATCH = 256
-_UNHEARD = 1e-10  # of the noise
 _BATCH_VALUES = 2**18  # entries of the largest array of a batch: 2 MB, which caches hold
 
 
@@ -75,20 +74,20 @@ class CollapsedModel:
         positions = _positions(observation, order)
         self._form = form or ("covariance" if len(self.values) <= COVARIANCE_LIMIT else "information")
 
-        state = _Modes.of((initial_hat.shape[-2], initial_hat.shape[-1]), observation)
+        state = Modes.of((initial_hat.shape[-2], initial_hat.shape[-1]), observation)
         mean = state.weight * state.attenuation * initial_hat.flatten()
-        heard = _heard(state.k, mean.abs(), decoder.latent, self.times, float(self.variance.min().sqrt()))
-        even = _is_even(decoder.latent)
+        heard = heard_modes(state.k, mean.abs(), decoder.latent, self.times, float(self.variance.min().sqrt()))
+        even = is_even(decoder.latent)
         self._state_k, mean = state.select(heard).k, mean[heard]
-        self._state = mean[:, None] * torch.exp(1j * _phase(self._state_k, positions))
+        self._state = mean[:, None] * torch.exp(1j * phases(self._state_k, positions))
         if even:
-            self._state_k, self._state = _fold(self._state_k, self._state)
+            self._state_k, self._state = fold(self._state_k, self._state)
 
         unknown, scales = [], []
         self._state_std: tuple[Tensor, Tensor, int] | None = None
         m = decoder.latent.num_modes
         if m:
-            source = _Modes.of((2 * m, m), observation)
+            source = Modes.of((2 * m, m), observation)
             unknown.append(("source", source))
             scales.append(source.weight * source.attenuation * forcing_scale(m) * decoder.latent.forcing_std)
         if initial_std is not None:
@@ -106,7 +105,7 @@ class CollapsedModel:
         k = torch.cat([part.k for _, part in unknown]) if unknown else torch.zeros((0, 2), dtype=torch.float64)
         if self._form == "covariance":
             self._tabulate(positions, _pair_keys(observation, order), even)
-        self._waves = self._scale * torch.exp(1j * _phase(k, positions)).T
+        self._waves = self._scale * torch.exp(1j * phases(k, positions)).T
         if self._form == "information":
             self._accumulate()
 
@@ -229,7 +228,7 @@ class CollapsedModel:
 
     def _mean(self, theta: Tensor) -> Float[Tensor, "batch reading"]:
         """The readings' mean: the propagated initial state."""
-        g = self.decoder.latent.family.state_response(_as_wavenumbers(self._state_k), self.times, theta)
+        g = self.decoder.latent.family.state_response(as_wavenumbers(self._state_k), self.times, theta)
         g = g.expand(len(theta), len(self.times), 1, len(self._state_k))[:, :, 0]
         parts = []
         for t, here in enumerate(self._snapshots):
@@ -242,7 +241,7 @@ class CollapsedModel:
         family, parts = self.decoder.latent.family, []
         for name, k in self._unknown if modes is None else modes:
             respond = family.source_response if name == "source" else family.state_response
-            response = respond(_as_wavenumbers(k), self.times, theta)
+            response = respond(as_wavenumbers(k), self.times, theta)
             parts.append(response.expand(len(theta), len(self.times), 1, len(k))[:, :, 0])
         if len(parts) > 1 and any(p.is_complex() for p in parts):
             parts = [p.to(torch.complex128) for p in parts]
@@ -278,8 +277,8 @@ class CollapsedModel:
         self._table_modes, tables = [], []
         squares = torch.split(self._scale**2, [len(k) for _, k in self._unknown])
         for (name, k), squared in zip(self._unknown, squares, strict=True):
-            table = squared[:, None] * torch.exp(1j * _phase(k, distances))
-            k, table = _fold(k, table) if even else (k, table)
+            table = squared[:, None] * torch.exp(1j * phases(k, distances))
+            k, table = fold(k, table) if even else (k, table)
             self._table_modes.append((name, k))
             tables.append(table)
         table = torch.cat(tables) if tables else torch.zeros((0, len(first)), dtype=torch.complex128)
@@ -334,31 +333,6 @@ class CollapsedModel:
         return total.conj().resolve_conj()
 
 
-class _Modes:
-    """Some modes of a block, as flat lists."""
-
-    def __init__(self, k: Tensor, weight: Tensor, attenuation: Tensor, index: Tensor):
-        self.k, self.weight, self.attenuation, self.index = k, weight, attenuation, index
-
-    @classmethod
-    def of(cls, block_shape: tuple[int, int], observation: Observation) -> _Modes:
-        """All modes of a block, with what readings hear of each: a coarse solve nothing beyond its Nyquist."""
-        rows, cols = (n.to(torch.float64) for n in mode_numbers(block_shape))
-        grid = observation.grid
-        row, col = torch.meshgrid(rows, cols, indexing="ij")
-        attenuation = torch.ones_like(row)
-        if observation.observed == "lowres-solve":
-            attenuation = ((2 * row.abs() < grid.shape[0]) & (2 * col < grid.shape[1])).to(torch.float64)
-        elif observation.observed == "pooled":
-            attenuation = pooling_attenuation(grid, observation.pooling, block_shape)
-        k = 2 * torch.pi * torch.stack([row / grid.extent[0], col / grid.extent[1]], dim=-1)
-        weight = 2.0 - (col == 0).to(torch.float64)
-        return cls(k.flatten(0, 1), weight.flatten(), attenuation.flatten(), torch.arange(row.numel()))
-
-    def select(self, chosen: Tensor) -> _Modes:
-        return _Modes(self.k[chosen], self.weight[chosen], self.attenuation[chosen], self.index[chosen])
-
-
 def _positions(observation: Observation, order: Tensor) -> Float[Tensor, "reading 2"]:
     """Where readings are, relative to the origin."""
     if observation.positions is None:
@@ -373,46 +347,6 @@ def _pair_keys(observation: Observation, order: Tensor) -> Int[Tensor, "reading 
         return ((row[:, None] - row) % ny) * nx + (col[:, None] - col) % nx
     sensor = order[:, 1]
     return sensor[:, None] * (int(sensor.max()) + 1) + sensor
-
-
-def _phase(k: Tensor, positions: Tensor) -> Float[Tensor, "mode position"]:
-    return k @ positions.T
-
-
-def _as_wavenumbers(k: Tensor) -> Wavenumbers:
-    return Wavenumbers(k[None, :, 0], k[None, :, 1])
-
-
-def _heard(k: Tensor, amplitude: Tensor, latent: Latent, times: Tensor, noise: float) -> Tensor:
-    """Which modes of the initial state matter at all: together the others stay below a ten-billionth of the noise,
-    whatever the coefficients. What a mode can amount to is seen at the corners of the coefficients' box and inside."""
-    corners = torch.cartesian_prod(*latent.bounds).reshape(-1, len(latent.bounds))
-    inside = torch.quasirandom.SobolEngine(len(latent.bounds), seed=0).draw(16, dtype=torch.float64)
-    theta = torch.cat([corners, latent.bounds[:, 0] + inside * (latent.bounds[:, 1] - latent.bounds[:, 0])])
-    reach = latent.family.state_response(_as_wavenumbers(k), times, theta).abs().amax((0, 1))[0].expand(len(k))
-    amount = amplitude * reach
-    order = amount.argsort()
-    heard = torch.empty(len(k), dtype=torch.bool)
-    heard[order] = amount[order].cumsum(0) > _UNHEARD * noise
-    return heard & (amplitude > 0)
-
-
-def _is_even(latent: Latent) -> bool:
-    """Whether the responses are real and the same for ``(ky, kx)`` and ``(-ky, kx)``: such modes go together."""
-    theta = latent.bounds[:, :1] + (latent.bounds[:, 1:] - latent.bounds[:, :1]) * torch.tensor([0.17, 0.58, 0.83])
-    values = [c[:, None, None] for c in theta]
-    k = wavenumbers((16, 8), (1.0, 1.3))
-    for part in (latent.family.symbol, latent.family.damping):
-        value, mirrored = part(k, *values), part(Wavenumbers(-k.y, k.x), *values)
-        if value is not None and (mirrored is None or value.is_complex() or not torch.allclose(value, mirrored)):
-            return False
-    return True
-
-
-def _fold(k: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of mirrored modes, added up."""
-    folded, inverse = torch.unique(torch.stack([k[:, 0].abs(), k[:, 1]], dim=-1), dim=0, return_inverse=True)
-    return folded, rows.new_zeros((len(folded), rows.shape[1])).index_add_(0, inverse, rows)
 
 
 def _cholesky(matrix: Tensor) -> Tensor:

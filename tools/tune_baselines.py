@@ -1,9 +1,10 @@
-"""Choose the free settings of 3dvar, enkf and kriging on the validation split; writes results/baselines_tuning.json.
+"""Choose the free settings of 3dvar, enkf and kriging on the validation split.
 
     python tools/tune_baselines.py [--num 32] [3dvar] [enkf] [kriging]
 
 The paper's protocol: 5 % of the cells, noise 0.15, evaluation masks, the fine initial state given. The background is
-computed once for each regime. A method's entry is written when it is done, so that methods may be tuned one by one.
+computed once for each regime. Every trial goes to results/baselines_tuning.json, and the winner of each family to
+latentpde/bench/tuned.json, where `latentpde bench` finds it. Methods may be tuned one by one.
 
 Settings are chosen by the geometric mean of the RMSE over regimes: over all six for the defaults, which know nothing of
 the regime, and over each family's for the benchmark, as the paper reports families. The filter has too many settings
@@ -26,7 +27,9 @@ from latentpde.metrics import rmse
 from latentpde.observation import Observation
 from latentpde.simulation import PAPER_REGIMES, Simulation, regimes, simulate
 
-PATH = Path("results/baselines_tuning.json")
+PATH, TUNED = Path("results/baselines_tuning.json"), Path("latentpde/bench/tuned.json")
+# The benchmark's rows, and which entry of a method each takes its options from.
+ROWS = {"best": "{}", "best_as_paper": "{}-paper"}
 SEED = 0
 GRIDS = {
     "3dvar": {
@@ -138,6 +141,12 @@ def main(num: int, chosen: list[str], path: Path) -> None:
         record = json.loads(path.read_text()) if path.exists() else {}  # now: another run may have written since
         record[method] = {"seconds": round(time.perf_counter() - start), "num": num, **entry}
         path.write_text(json.dumps(record | common, indent=1) + "\n")
+        tuned = json.loads(TUNED.read_text())
+        for variant, row in ROWS.items():
+            if variant in entry:
+                won = {group: found["options"] for group, found in entry[variant].items() if group != "all"}
+                tuned[row.format(method)] = won
+        TUNED.write_text(json.dumps(tuned, indent=1) + "\n")
         for group in families():
             print(method, group, json.dumps(entry["best"][group]), flush=True)
 

@@ -42,9 +42,9 @@ def share_of_time(regime: str, num: int) -> dict[str, float]:
     wanted = {
         ("collapsed", "log_likelihood"): "likelihood",
         ("collapsed", "<lambda>"): "scouting",
-        ("importance", "fit"): "mixture fits",
-        ("importance", "log_density"): "mixture densities",
-        ("importance", "_peaks"): "peaks",
+        ("mixture", "fit"): "mixture fits",
+        ("mixture", "log_density"): "mixture densities",
+        ("mixture", "peaks"): "peaks",
     }
     found = dict.fromkeys(wanted.values(), 0.0) | {"decoding": 0.0}
     for (file, _, name), (_, _, _, cumulative, _) in stats.stats.items():  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,6 +1,6 @@
 """Write the README's table of results and its figure from what results/ holds: `make results`.
 
-    python tools/readme_results.py [--check]      # --check only says whether they are stale
+python tools/readme_results.py [--check]      # --check only says whether they are stale
 """
 
 import argparse

@@ -1,8 +1,11 @@
-"""Choose the PINN's free settings on the validation split; writes results/pinn_tuning.json.
+"""Choose the PINN's free settings on the validation split.
+
+    python tools/tune_pinn.py [--num 8] [--steps 500] [--only num_harmonics ...]
 
 The paper states the networks and nothing else. The search goes one setting at a time, in the order below, keeps the
 best value of each and goes on from it: a full product would take days. The PINN gets what the paper gives it, the fine
-initial state. Run with: python tools/tune_pinn.py [--num 8] [--steps 500]
+initial state. Trials go to results/pinn_tuning.json, and are not repeated by a run that goes on; the best of them for
+each family goes to latentpde/bench/tuned.json, where `latentpde bench` finds it.
 """
 
 import argparse
@@ -18,8 +21,9 @@ from latentpde.estimators import reconstruct
 from latentpde.estimators.pinn import Pinn
 from latentpde.metrics import rmse
 from latentpde.observation import Observation
-from latentpde.simulation import simulate
+from latentpde.simulation import regimes, simulate
 
+TUNED = Path("latentpde/bench/tuned.json")
 REGIMES = ("balanced", "klein_gordon", "helmholtz")
 SEARCH = {
     "num_harmonics": (0, 1, 3, 6),
@@ -52,7 +56,11 @@ def main(num: int, num_steps: int, path: Path, search: dict) -> None:
         "search": {name: list(values) for name, values in search.items()},
         "trials": [],
     }
-    known: dict[str, float] = {}
+    if path.exists():
+        earlier = json.loads(path.read_text())
+        if all(earlier[name] == record[name] for name in ("split", "seed", "num")):
+            record["trials"] = earlier["trials"]
+    known = {json.dumps(t["settings"], sort_keys=True): t["score"] for t in record["trials"]}
 
     def trial(settings: dict) -> float:
         key = json.dumps(settings, sort_keys=True)
@@ -67,7 +75,7 @@ def main(num: int, num_steps: int, path: Path, search: dict) -> None:
             seconds = (time.process_time() - start) / (num * len(readings))
             record["trials"].append(
                 {
-                    **settings,
+                    "settings": settings,
                     "rmse": errors,
                     "coefficient_error": coefficients,
                     "score": round(score, 4),
@@ -82,6 +90,10 @@ def main(num: int, num_steps: int, path: Path, search: dict) -> None:
     for name, values in search.items():
         best[name] = min(values, key=lambda value, name=name: trial({**best, name: value}))
     path.write_text(json.dumps({**record, "best": best}, indent=1) + "\n")
+    tuned = json.loads(TUNED.read_text())
+    winners = {name: min(record["trials"], key=lambda trial, name=name: trial["rmse"][name]) for name in REGIMES}
+    tuned["pinn"] = {regimes.get(name).family: trial["settings"] for name, trial in winners.items()}
+    TUNED.write_text(json.dumps(tuned, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class Benchmark(ABC):
         regimes: likewise.
         rows: names of rows, likewise; every method where empty,
         slow_methods: but those that take long only if this holds.
+        in_all: whether ``latentpde bench all`` runs it.
     """
 
     name: ClassVar[str]
@@ -59,6 +60,7 @@ class Benchmark(ABC):
     regimes: ClassVar[tuple[str, ...]] = PAPER_REGIMES
     rows: ClassVar[tuple[str, ...]] = ()
     slow_methods: ClassVar[bool] = True
+    in_all: ClassVar[bool] = True
 
     @abstractmethod
     def jobs(self, plan: Plan) -> list[Job]:

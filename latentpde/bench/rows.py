@@ -9,6 +9,7 @@ has, the coarse one. Options come from ``tuned.json``, the outcome of a search o
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,8 +20,8 @@ from latentpde.estimators import methods
 
 #: Methods that the paper gives the fine initial state.
 BASELINES = ("3dvar", "enkf", "pinn", "kriging", "fundps")
-#: Most cases per regime for methods that train a network for each.
-MOST_CASES = {"pinn": 20}
+#: Methods that train a network for each case, and get one case of this many.
+SLOW = {"pinn": 5}
 COARSE = "-coarse"
 #: Rows that are a method under other options: the method, the name its tuned options go by, and what is changed.
 VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -48,9 +49,9 @@ class Row:
     num_draws: int = 12
     extra: tuple[tuple[str, Any], ...] = ()
 
-    @property
-    def most_cases(self) -> int | None:
-        return MOST_CASES.get(self.method)
+    def count(self, num: int) -> int:
+        """Cases that it gets where others get ``num``."""
+        return math.ceil(num / SLOW.get(self.method, 1))
 
     def options(self, family: str) -> dict[str, Any]:
         """Tuned for the family, then changed by the experiment."""
@@ -87,4 +88,4 @@ def with_options(base: Row, *, num_draws: int | None = None, name: str | None = 
 def chosen_rows(names: Iterable[str], *, slow: bool = True) -> tuple[Row, ...]:
     """Rows of some names; of every registered method where there are none, or of those that are not slow."""
     names = tuple(names) or [methods.get(name).name for name in methods.names()]
-    return tuple(row(name) for name in dict.fromkeys(names) if slow or name not in MOST_CASES)
+    return tuple(row(name) for name in dict.fromkeys(names) if slow or name not in SLOW)

@@ -88,9 +88,6 @@ class Job:
             known["alone"] = True
         return json.loads(json.dumps(known))
 
-    def count(self, num: int) -> int:
-        return min(num, self.row.most_cases or num)
-
 
 def _setting(simulation: Simulation) -> dict[str, Any]:
     """What differs from the benchmark's cases."""
@@ -250,7 +247,7 @@ class Store:
     def find(self, job: Job, num: int) -> dict[int, dict[str, Any]]:
         """Lines of the first cases of a job, by case."""
         identity = job.identity()
-        found = {i: self._lines.get(_key({**identity, "index": i})) for i in range(job.count(num))}
+        found = {i: self._lines.get(_key({**identity, "index": i})) for i in range(job.row.count(num))}
         return {i: line for i, line in found.items() if line is not None}
 
     def add(self, lines: list[dict[str, Any]]) -> None:
@@ -284,7 +281,7 @@ def missing(jobs: Iterable[Job], num: int, store: Store) -> list[tuple[Job, int,
     """What is still to be run: batches of cases, of all jobs in turn, so that an unfinished run is balanced."""
     tasks = []
     for job in dict.fromkeys(jobs):
-        count, done, size = job.count(num), store.find(job, num), 1 if job.alone else BATCH
+        count, done, size = job.row.count(num), store.find(job, num), 1 if job.alone else BATCH
         for start in range(0, count, size):
             # what failed is tried again: weights or a package may have come since
             wanted = [i for i in range(start, min(start + size, count)) if "failed" in done.get(i, {"failed": True})]

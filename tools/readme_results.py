@@ -6,6 +6,7 @@ python tools/readme_results.py [--check]      # --check only says whether they a
 import argparse
 import json
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,23 +35,25 @@ def block() -> str:
     exact = json.loads((ROOT / "results/exact.json").read_text())
     scores = [exact["scores"][regime]["all"] for regime in exact["scores"]]
     ninety = [100 * s["coverage90"] for s in scores]
-    return "\n".join(
-        [
-            BEGIN,
-            "Error (RMSE at 128 x 128) from 5 % of a 32 x 32 grid with noise 0.15, on the masks that the paper evaluates",
-            "with; in brackets what the paper prints. `3dvar`, `enkf` and `pinn` are given the fine initial state, as there;",
-            "the others the coarse one. Times are in batches, on two cores; the paper's methods take 2 to 91 s on a GPU.",
-            "",
-            *lines,
-            "",
-            "![RMSE of each method in each family, beside the paper's](results/figures/table1.png)",
-            "",
-            f"The 90 % intervals of `exact` cover {min(ninety):.1f} to {max(ninety):.1f} % of the field, regime by regime "
-            f"({sum(s['num'] for s in scores):,} cases).",
-            "More in [docs/benchmarks.md](docs/benchmarks.md); `make results` writes this section from `results/`.",
-            END,
-        ]
+    before = (
+        "Error (RMSE at 128 x 128) from 5 % of a 32 x 32 grid with noise 0.15, on the masks that the paper evaluates "
+        "with; in brackets what the paper prints. `3dvar`, `enkf` and `pinn` are given the fine initial state, as "
+        "there, the others the coarse one. Times are in batches, on two cores; the paper's methods take 2 to 91 s "
+        "on a GPU."
     )
+    after = (
+        f"The 90 % intervals of `exact` cover {min(ninety):.1f} to {max(ninety):.1f} % of the field, regime by regime "
+        f"({sum(s['num'] for s in scores):,} cases). More in [docs/benchmarks.md](docs/benchmarks.md); `make results` "
+        "writes this section from `results/`."
+    )
+    figure = "![RMSE of each method in each family, beside the paper's](results/figures/table1.png)"
+    parts = [
+        BEGIN + "\n" + textwrap.fill(before, 120),
+        "\n".join(lines),
+        figure,
+        textwrap.fill(after, 120) + "\n" + END,
+    ]
+    return "\n\n".join(parts)
 
 
 def updated(text: str) -> str:

@@ -21,7 +21,7 @@ All in float64, batched over :math:`\theta`, and differentiable in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 
 import numpy as np
@@ -38,6 +38,7 @@ from latentpde.observation import Observation
 # Above this many readings the information form is the cheaper one.
 COVARIANCE_LIMIT = 400
 _LIKENESS_BATCH = 256
+_MEANS_AT_ONCE = 64
 _BATCH_VALUES = 2**18  # entries of the largest array of a batch: 2 MB, which caches hold
 
 
@@ -79,9 +80,10 @@ class CollapsedModel:
         heard = heard_modes(state.k, mean.abs(), decoder.latent, self.times, float(self.variance.min().sqrt()))
         even = is_even(decoder.latent)
         self._state_k, mean = state.select(heard).k, mean[heard]
-        self._state = mean[:, None] * torch.exp(1j * phases(self._state_k, positions))
+        waves = mean[:, None] * torch.exp(1j * phases(self._state_k, positions))
         if even:
-            self._state_k, self._state = fold(self._state_k, self._state)
+            self._state_k, waves = fold(self._state_k, waves)
+        self._state = [(waves.real[:, here].contiguous(), waves.imag[:, here].contiguous()) for here in self._snapshots]
 
         unknown, scales = [], []
         self._state_std: tuple[Tensor, Tensor, int] | None = None
@@ -121,12 +123,12 @@ class CollapsedModel:
 
     def log_likelihood(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, " batch"]:
         """``log p(y | theta)`` with everything else integrated out."""
-        return torch.cat([self._log_likelihood(part)[0] for part in theta.split(self._batch)])
+        return self._in_batches(theta)[0]
 
     def misfit(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, " batch"]:
         """Squared distance of the readings from their mean, in units of their covariance: if ``theta`` is right, a
         chi-squared variable with as many degrees of freedom as there are readings."""
-        return torch.cat([self._log_likelihood(part)[1] for part in theta.split(self._batch)])
+        return self._in_batches(theta)[1]
 
     def likeness(self) -> Callable[[Float[Tensor, "batch coefficient"]], Float[Tensor, " batch"]] | None:
         """Something like the log likelihood and several times cheaper: the readings' covariance is that in the middle
@@ -143,7 +145,8 @@ class CollapsedModel:
 
         rough = copy(self)  # single precision is enough here, and twice as fast
         rough.times, rough.values = self.times.float(), self.values.float()
-        rough._state_k, rough._state, whiten = self._state_k.float(), self._state.to(torch.complex64), whiten.float()
+        rough._state_k, whiten = self._state_k.float(), whiten.float()
+        rough._state = [(real.float(), imag.float()) for real, imag in self._state]
 
         def misfit(theta: Tensor) -> Tensor:
             residual = rough.values - rough._mean(theta)
@@ -167,7 +170,7 @@ class CollapsedModel:
         self, theta: Float[Tensor, "batch coefficient"], *, generator: torch.Generator | None = None
     ) -> Complex[Tensor, "batch unknown"]:
         """Whitened unknowns given the data, one set per ``theta``: their mean, or with a generator a draw."""
-        return torch.cat([self._conditional(part, generator) for part in theta.split(self._batch)])
+        return torch.cat([self._conditional(few, left, generator) for few, left in self._residuals(theta)])
 
     def source(self, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch forcing"]:
         """The forcing latent ``q`` in whitened unknowns."""
@@ -185,9 +188,19 @@ class CollapsedModel:
         block[:, keep] = scale * unknown[:, unknown.shape[1] - len(keep) :]
         return block
 
-    def _log_likelihood(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+    def _in_batches(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """The log likelihood and the misfit in it."""
-        residual = self.values - self._mean(theta)
+        parts = [self._log_likelihood(few, left) for few, left in self._residuals(theta)]
+        return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+
+    def _residuals(self, theta: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches of coefficients, and what their means leave of the readings. Means are taken in larger batches than
+        matrices need: one at a time, each would read the whole table of waves again."""
+        for some in theta.split(max(self._batch, _MEANS_AT_ONCE)):
+            residual = self.values - self._mean(some)
+            yield from zip(some.split(self._batch), residual.split(self._batch), strict=True)
+
+    def _log_likelihood(self, theta: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         scaled = (residual**2 / self.variance).sum(-1)
         if not self.num_unknown:
             misfit, log_det = scaled, torch.log(self.variance).sum()
@@ -202,8 +215,7 @@ class CollapsedModel:
             misfit, log_det = scaled - (white**2).sum(-1), _log_det(factor) + torch.log(self.variance).sum()
         return -0.5 * (misfit + log_det + len(self.values) * math.log(2 * math.pi)), misfit
 
-    def _conditional(self, theta: Tensor, generator: torch.Generator | None) -> Tensor:
-        residual = self.values - self._mean(theta)
+    def _conditional(self, theta: Tensor, residual: Tensor, generator: torch.Generator | None) -> Tensor:
         shape = (len(theta), self.num_unknown)
         prior = torch.zeros(shape, dtype=torch.complex128)
         if not self.num_unknown:
@@ -231,9 +243,9 @@ class CollapsedModel:
         g = self.decoder.latent.family.state_response(as_wavenumbers(self._state_k), self.times, theta)
         g = g.expand(len(theta), len(self.times), 1, len(self._state_k))[:, :, 0]
         parts = []
-        for t, here in enumerate(self._snapshots):
-            part = g[:, t].real @ self._state.real[:, here]
-            parts.append(part - g[:, t].imag @ self._state.imag[:, here] if g.is_complex() else part)
+        for t, (real, imag) in enumerate(self._state):
+            part = g[:, t].real @ real
+            parts.append(part - g[:, t].imag @ imag if g.is_complex() else part)
         return torch.cat(parts, dim=-1)
 
     def _responses(self, theta: Tensor, modes: list[tuple[str, Tensor]] | None = None) -> Tensor:

@@ -1,0 +1,97 @@
+r"""The denoiser: the noise :math:`\epsilon_\phi(w_\tau, c, \tau)` in a noisy latent.
+
+Residual blocks, each scaled and shifted (FiLM) by the case's embedding and the step's,
+
+.. math:: h \leftarrow h + \mathrm{GELU}\left((1 + a(c))\, \mathrm{LayerNorm}(W h) + b(c)\right)
+
+The case's embedding does not depend on the step, so a reverse chain computes it once (`embed`) and each step only
+`denoise`. All members of a case share it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from latentpde.nn.encoders import CaseEncoder, Conditions
+from latentpde.nn.presets import NetworkSize
+
+
+class Denoiser(nn.Module):
+    """Predicts the noise of normalised latents.
+
+    Args:
+        size: of the network.
+        num_latent: entries of the latent.
+        num_prior: entries of the vector that describes the prior.
+    """
+
+    def __init__(self, size: NetworkSize, num_latent: int, num_prior: int):
+        super().__init__()
+        self.case = CaseEncoder(size, num_prior)
+        self.step_width = size.step_width
+        width, hidden = size.step_width, 4 * size.step_width
+        self.step = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+        self.first = nn.Linear(num_latent, size.denoiser_width)
+        embedding = self.case.width + size.step_width
+        self.blocks = nn.ModuleList(FilmBlock(size.denoiser_width, embedding) for _ in range(size.denoiser_blocks))
+        self.last = nn.Linear(size.denoiser_width, num_latent)
+        nn.init.zeros_(self.last.weight)
+        nn.init.zeros_(self.last.bias)
+
+    def forward(
+        self,
+        noisy: Float[Tensor, "sample latent"],
+        step: Int[Tensor, " sample"],
+        conditions: Conditions,
+        keep: Bool[Tensor, " sample"],
+    ) -> Float[Tensor, "sample latent"]:
+        """For training: the noise of one draw per case, without what is known of the case where ``keep`` is false."""
+        embedding = self.embed(conditions) * keep[:, None]
+        return self.denoise(noisy[:, None], step[:, None], embedding)[:, 0]
+
+    def embed(self, conditions: Conditions) -> Float[Tensor, "sample embedding"]:
+        """What is known of the cases; zeros stand for nothing known."""
+        return self.case(conditions)
+
+    def denoise(
+        self,
+        noisy: Float[Tensor, "sample draw latent"],
+        step: Int[Tensor, "#sample #draw"],
+        embedding: Float[Tensor, "sample embedding"],
+    ) -> Float[Tensor, "sample draw latent"]:
+        when = self.step(sinusoids(step, self.step_width).to(embedding))
+        shape = (*torch.broadcast_shapes(step.shape, (len(embedding), 1)), -1)
+        known = torch.cat([embedding[:, None].expand(shape), when.expand(shape)], dim=-1)
+        h = self.first(noisy)
+        for block in self.blocks:
+            h = block(h, known)
+        return self.last(h)
+
+
+class FilmBlock(nn.Module):
+    """One residual block; begins as one that ignores what is known."""
+
+    def __init__(self, width: int, embedding: int):
+        super().__init__()
+        self.linear, self.norm = nn.Linear(width, width), nn.LayerNorm(width)
+        self.film = nn.Linear(embedding, 2 * width)
+        nn.init.zeros_(self.film.weight)
+        nn.init.zeros_(self.film.bias)
+
+    def forward(
+        self, h: Float[Tensor, "sample draw width"], known: Float[Tensor, "#sample #draw embedding"]
+    ) -> Float[Tensor, "sample draw width"]:
+        scale, shift = self.film(known).chunk(2, dim=-1)
+        return h + nn.functional.gelu((1 + scale) * self.norm(self.linear(h)) + shift)
+
+
+def sinusoids(step: Int[Tensor, "*batch"], width: int, longest: float = 10_000.0) -> Float[Tensor, "*batch width"]:
+    """Sines and cosines of the step, at wavelengths from 2 pi to ``longest`` times that."""
+    half = width // 2
+    rates = torch.exp(-math.log(longest) * torch.arange(half, device=step.device) / half)
+    angle = step[..., None] * rates
+    return torch.cat([torch.sin(angle), torch.cos(angle)], dim=-1)

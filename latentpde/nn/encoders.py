@@ -1,0 +1,91 @@
+"""What networks know of a case: embeddings of its readings, its initial state and the prior it came with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from latentpde.conditioning import conditioning
+from latentpde.nn.presets import NetworkSize
+from latentpde.nn.units import Units
+from latentpde.observation import Observation
+
+
+class Conditions(NamedTuple):
+    """What networks see of cases."""
+
+    channels: Float[Tensor, "sample 4 y x"]
+    initial: Float[Tensor, "sample 1 y x"]
+    prior: Float[Tensor, "sample prior"]
+
+    @classmethod
+    def of(cls, observation: Observation, units: Units) -> Conditions:
+        """Of the last snapshot: networks are trained on one, and guidance sees them all."""
+        channels = conditioning(observation)[:, -1]
+        assert observation.initial is not None
+        prior = units.prior.expand(len(observation), -1)
+        return cls(channels.float(), observation.initial[:, None].float(), prior.float())
+
+    def to(self, device: torch.device) -> Conditions:
+        return Conditions(*(part.to(device) for part in self))
+
+
+class SparseEncoder(nn.Module):
+    """``[y, M, d(M), rho(M)]`` and the prior to an embedding: six convolutions, two of them strided, and two layers."""
+
+    def __init__(self, size: NetworkSize, num_prior: int):
+        super().__init__()
+        a, b, c = size.channels
+        widths = [(4, a, 1), (a, a, 1), (a, b, 2), (b, b, 1), (b, c, 2), (c, c, 1)]
+        self.convolutions = nn.Sequential(*(_convolution(*width, size.groups) for width in widths))
+        self.pool = nn.AdaptiveAvgPool2d(size.pool)
+        width = size.observation_width
+        self.head = nn.Sequential(
+            nn.Linear(c * size.pool**2 + num_prior, width), nn.GELU(), nn.Linear(width, size.observation_width)
+        )
+
+    def forward(
+        self, channels: Float[Tensor, "sample 4 y x"], prior: Float[Tensor, "sample prior"]
+    ) -> Float[Tensor, "sample embedding"]:
+        features = self.pool(self.convolutions(_channels_last(channels))).flatten(1)
+        return self.head(torch.cat([features, prior.to(features)], dim=1))
+
+
+class StateEncoder(nn.Module):
+    """The coarse initial state to an embedding: four convolutions, two of them strided, then one layer."""
+
+    def __init__(self, size: NetworkSize):
+        super().__init__()
+        a, b, c = size.state_channels
+        widths = [(1, a, 1), (a, b, 2), (b, c, 2), (c, c, 1)]
+        self.convolutions = nn.Sequential(*(_convolution(*width, size.groups) for width in widths))
+        self.pool = nn.AdaptiveAvgPool2d(size.pool)
+        self.head = nn.Linear(c * size.pool**2, size.state_width)
+
+    def forward(self, initial: Float[Tensor, "sample 1 y x"]) -> Float[Tensor, "sample embedding"]:
+        return self.head(self.pool(self.convolutions(_channels_last(initial))).flatten(1))
+
+
+class CaseEncoder(nn.Module):
+    """Both embeddings, one after the other. Each network has its own."""
+
+    def __init__(self, size: NetworkSize, num_prior: int):
+        super().__init__()
+        self.observation = SparseEncoder(size, num_prior)
+        self.state = StateEncoder(size)
+        self.width = size.observation_width + size.state_width
+
+    def forward(self, conditions: Conditions) -> Float[Tensor, "sample embedding"]:
+        seen = self.observation(conditions.channels, conditions.prior)
+        return torch.cat([seen, self.state(conditions.initial)], dim=1)
+
+
+def _channels_last(images: Tensor) -> Tensor:
+    return images.contiguous(memory_format=torch.channels_last)  # convolves twice as fast on CPUs
+
+
+def _convolution(inputs: int, outputs: int, stride: int, groups: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, padding=1), nn.GroupNorm(groups, outputs), nn.GELU())

@@ -1,0 +1,79 @@
+r"""The latent as networks see it: in units of the prior.
+
+A family's regimes differ in the bounds of their coefficients and in the strength :math:`\tau` of their source, and one
+network serves them all. So it works with :math:`w = [r, q / \tau]`, whose prior is the same for every regime: standard
+logistic and standard normal. What the units hide it needs to know all the same, to tell what :math:`w` does to a field;
+that is the vector `prior`: each bound as a place between the family's own bounds, -1 to 1, and :math:`\log \tau`.
+
+A network has one number of forcing modes. Where a latent has another, modes that both have are passed on in these
+units, modes that only one has are dropped or zero, and the network is told the :math:`\tau` that gives its own modes
+the same amplitude. Without a source the network's forcing goes nowhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from latentpde.latent import Latent, forcing_scale
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Between a latent's own units and a network's.
+
+    Args:
+        latent: layout and prior of ``z``.
+        num_modes: of the network's forcing.
+    """
+
+    latent: Latent
+    num_modes: int
+
+    @property
+    def size(self) -> int:
+        """Entries of ``w``."""
+        return self.latent.num_coefficients + 4 * self.num_modes**2
+
+    @property
+    def num_prior(self) -> int:
+        return 2 * self.latent.num_coefficients + 1
+
+    @property
+    def prior(self) -> Float[Tensor, " prior"]:
+        own, whole = self.latent.bounds, self.latent.family.bounds
+        middle, half = whole.mean(1, keepdim=True), whole.diff(dim=1) / 2
+        std = self.latent.forcing_std
+        if self.latent.num_modes:
+            std *= forcing_scale(self.latent.num_modes) / forcing_scale(self.num_modes)
+        return torch.cat([((own - middle) / half).flatten(), own.new_tensor([math.log(std)])])
+
+    def to_latent(self, w: Float[Tensor, "*batch unit"]) -> Float[Tensor, "*batch latent"]:
+        """``z`` of ``w``."""
+        r, q = w.split([self.latent.num_coefficients, w.shape[-1] - self.latent.num_coefficients], dim=-1)
+        q = change_modes(q, self.num_modes, self.latent.num_modes)
+        return torch.cat([r, self.latent.forcing_std * q], dim=-1)
+
+    def from_latent(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch unit"]:
+        """``w`` of ``z``; forcing that ``z`` does not have is zero."""
+        r, q = self.latent.split(z)
+        return torch.cat([r, change_modes(q / self.latent.forcing_std, self.latent.num_modes, self.num_modes)], dim=-1)
+
+
+def change_modes(q: Float[Tensor, "*batch old"], old: int, new: int) -> Float[Tensor, "*batch new"]:
+    """The same forcing coefficients in a smaller or larger block; what is new is zero."""
+    if old == new:
+        return q
+    if not old or not new:
+        return q.new_zeros((*q.shape[:-1], 4 * new**2))
+    both = min(old, new)
+    block = q.unflatten(-1, (2, 2, old, old))
+    upper, lower = block[..., 0, :, :both, :both], block[..., 1, :, old - both :, :both]
+    missing = new - both
+    upper = torch.nn.functional.pad(upper, (0, missing, 0, missing))
+    lower = torch.nn.functional.pad(lower, (0, missing, missing, 0))
+    return torch.stack([upper, lower], dim=-4).flatten(-4)

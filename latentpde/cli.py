@@ -264,7 +264,7 @@ def bench(
     if name == "report":
         print(f"Open in a browser: {write_page(output)}")
         return
-    for one in benchmarks.names() if name == "all" else [name]:
+    for one in [benchmark.name for benchmark in benchmarks if benchmark.in_all] if name == "all" else [name]:
         shown = run_benchmark(
             one,
             output,
@@ -285,6 +285,21 @@ def bench(
 
 def _names(items: list[str] | None) -> list[str]:
     return [name.strip() for item in items or [] for name in item.split(",") if name.strip()]
+
+
+@app.command()
+def train(
+    config: Annotated[str, typer.Argument(help="TOML file, or a shipped configuration such as helmholtz-compact.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an earlier run stopped.")] = False,
+    stage: Annotated[str | None, typer.Option(help="One stage alone: encoder, denoiser_enc, ...")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train the networks of a PDE family."""
+    from latentpde.train import train as run
+
+    written = run(config, resume=resume, stage=stage, show_progress=not quiet)
+    if not quiet:
+        print(f"Weights: {', '.join(map(str, written))}. Use them with: -O weights={written[0].parent}")
 
 
 @app.command("list")

@@ -21,7 +21,7 @@ from latentpde.posterior import Posterior
 
 PROGRAM = [sys.executable, "-c", "from latentpde.cli import main; main()"]
 TINY = ["--resolution", "16", "--method", "map", "-O", "num_steps=2"]
-COMMANDS = ["demo", "simulate", "reconstruct", "evaluate", "list"]
+COMMANDS = ["demo", "simulate", "reconstruct", "evaluate", "bench", "train", "list"]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import pytest
 import torch
+from tiny_weights import tiny_weights
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError, UsageError
@@ -26,8 +27,12 @@ QUICK = {
     "map": QUICK_MAP,
     "3dvar": {"background_options": QUICK_MAP},
     "enkf": {"background_options": QUICK_MAP},
+    "enc": {"weights": tiny_weights()},
+    "map_diffusion": {"weights": tiny_weights(), "map_steps": 12, "map_restarts": 2},
+    "enc_diffusion": {"weights": tiny_weights()},
 }
 KINDS = ("lowres-solve", "pooled", "point")
+SEEDLESS = ("enc",)  # one pass of a network: there is no randomness to follow
 every_method = pytest.mark.parametrize("method", methods.names())
 
 
@@ -120,7 +125,7 @@ def test_every_method_follows_its_seed(method):
     np.testing.assert_array_equal(first.draws(8), again.draws(8))
     torch.manual_seed(123)
     np.testing.assert_array_equal(first.draws(8), run(method, data, seed=4).draws(8))
-    assert not np.array_equal(first.draws(8), run(method, data, seed=5).draws(8))
+    assert np.array_equal(first.draws(8), run(method, data, seed=5).draws(8)) == (method in SEEDLESS)
 
 
 @every_method

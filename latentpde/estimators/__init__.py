@@ -2,6 +2,8 @@
 the group ``latentpde.methods``."""
 
 from latentpde.estimators.base import Estimator, make_estimator, methods, reconstruct
+from latentpde.estimators.diffusion import EncDiffusion, MapDiffusion
+from latentpde.estimators.enc import Enc
 from latentpde.estimators.enkf import EnKF
 from latentpde.estimators.exact import Exact
 from latentpde.estimators.kriging import Kriging
@@ -11,5 +13,5 @@ from latentpde.estimators.var3d import Var3D
 
 __all__ = ["Estimator", "make_estimator", "methods", "reconstruct"]
 
-for _method in (Exact, Map, Pinn, Var3D, EnKF, Kriging):
+for _method in (Exact, Map, Enc, MapDiffusion, EncDiffusion, Pinn, Var3D, EnKF, Kriging):
     methods.register(_method.name, _method)

@@ -1,0 +1,52 @@
+"""Which of the paper's two branches stands for LatentPDE in a regime: chosen by validation error, then frozen.
+
+``trained/branches.json`` records the choice and the errors it rests on; ``tools/select_branch.py`` makes it, before any
+test case is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from latentpde.errors import DataError, UsageError
+
+BRANCHES = ("map_diffusion", "enc_diffusion")
+
+
+def select_branches(errors: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """The branch of lower validation RMSE for each regime; on a tie the first.
+
+    Args:
+        errors: by regime, then by branch.
+    """
+    chosen = {}
+    for regime, by_branch in errors.items():
+        missing = [branch for branch in BRANCHES if not math.isfinite(by_branch.get(branch, math.nan))]
+        if missing:
+            raise UsageError(f"no validation error of {', '.join(missing)} for {regime}; both branches are needed")
+        chosen[regime] = min(BRANCHES, key=lambda branch: by_branch[branch])
+    return chosen
+
+
+def branch_record(errors: Mapping[str, Mapping[str, float]], **how: Any) -> dict[str, Any]:
+    """What the package records: the choice, the errors, and how they were measured."""
+    rounded = {regime: {name: round(value, 6) for name, value in row.items()} for regime, row in errors.items()}
+    return {"chosen": select_branches(errors), "validation_rmse": rounded, **how}
+
+
+def chosen_branch(regime: str) -> str:
+    """The recorded choice for a regime."""
+    path = files("latentpde") / "trained" / "branches.json"
+    if not path.is_file():
+        raise UsageError("no choice of branch is recorded; make one with tools/select_branch.py")
+    try:
+        chosen = json.loads(path.read_text())["chosen"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is damaged: {error}; make it again with tools/select_branch.py") from error
+    if regime not in chosen:
+        raise UsageError(f"no choice of branch is recorded for {regime}; there is one for: {', '.join(chosen)}")
+    return chosen[regime]

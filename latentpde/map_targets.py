@@ -1,0 +1,84 @@
+"""MAP estimates of training cases, made a few at a time and kept, so that the work can be interrupted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from latentpde.checkpoints import read_tensors, write_tensors
+from latentpde.errors import DataError
+from latentpde.estimators.map import CASES_AT_ONCE, Map
+from latentpde.nn import Units
+from latentpde.observation import Observation
+from latentpde.progress import progress
+from latentpde.training_config import DenoiserTable
+from latentpde.training_data import RegimeData
+from latentpde.training_tasks import Targets
+
+
+def map_targets(
+    folder: Path,
+    table: DenoiserTable,
+    sets: list[RegimeData],
+    *,
+    part: slice = slice(None),
+    show_progress: bool = False,
+) -> Targets:
+    """Targets for the readings of the first ``map_draws`` epochs.
+
+    Args:
+        folder: that keeps them.
+        table: how many steps and restarts.
+        sets: cases.
+        part: of the missing pieces, those that this process makes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces = [
+        (data, draw, start)
+        for data in sets
+        for draw in range(table.map_draws)
+        for start in range(0, len(data), CASES_AT_ONCE)
+    ]
+    own = [piece for piece in pieces[part] if not _path(folder, *piece).exists()]
+    num_missing = sum(min(CASES_AT_ONCE, len(data) - start) for data, _, start in own)
+    with progress("MAP targets", num_missing, show=show_progress) as advance:
+        for data, draw, start in own:
+            indices = np.arange(start, min(start + CASES_AT_ONCE, len(data)))
+            observation = data.read(indices, draw)
+            estimator = Map(num_steps=table.map_steps, num_restarts=table.map_restarts)
+            found = estimator.estimate(observation, data.simulation.latent, num_samples=1, seed=data.seed)
+            write_tensors(_path(folder, data, draw, start), {"z": found.z[:, 0]}, {"key": _key(table, data)})
+            advance(len(indices))
+    kept: dict[tuple[str, int], Tensor] = {}
+
+    def targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading: int) -> Tensor:
+        name = (data.name, reading)
+        if name not in kept:
+            kept[name] = _read(folder, table, data, reading)
+        units = Units(data.simulation.latent, data.simulation.num_modes)
+        return units.from_latent(kept[name][torch.from_numpy(indices)])
+
+    return targets
+
+
+def _read(folder: Path, table: DenoiserTable, data: RegimeData, draw: int) -> Tensor:
+    parts = []
+    for start in range(0, len(data), CASES_AT_ONCE):
+        path = _path(folder, data, draw, start)
+        tensors, metadata = read_tensors(path)
+        if metadata.get("key") != _key(table, data):
+            raise DataError(f"{path} was made with other settings; delete {folder} or choose another output folder")
+        parts.append(tensors["z"])
+    return torch.cat(parts)
+
+
+def _key(table: DenoiserTable, data: RegimeData) -> str:
+    return json.dumps([table.map_steps, table.map_restarts, data.seed, len(data), data.simulation.noise_std])
+
+
+def _path(folder: Path, data: RegimeData, draw: int, start: int) -> Path:
+    return folder / f"{data.name}-{draw}-{start:06d}.safetensors"

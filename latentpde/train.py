@@ -1,0 +1,331 @@
+"""The one training loop, for the encoder and the denoisers of a family.
+
+Each epoch's data and randomness follow from the seed and the epoch's number; a checkpoint after each epoch holds the
+rest. So a run that was interrupted and resumed ends with the same bits as one that was not, given the same machine and
+number of processes. ``accelerate launch`` runs it on several GPUs, or several machines: processes take turns through
+the batches of an epoch, and their gradients are averaged.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from latentpde import __version__
+from latentpde.checkpoints import (
+    Checkpoint,
+    checkpoint_paths,
+    optimiser_tensors,
+    restore_optimiser,
+    with_prefix,
+    without_prefix,
+)
+from latentpde.errors import DataError, UsageError
+from latentpde.map_targets import map_targets
+from latentpde.nn import Units
+from latentpde.pde import get_family
+from latentpde.progress import Advance, progress
+from latentpde.training_config import Stage, StageTable, TrainingConfig, load_config
+from latentpde.training_data import RegimeData, batches, load_or_simulate
+from latentpde.training_log import TrainingLog
+from latentpde.training_tasks import (
+    DenoiserTask,
+    EncoderTask,
+    Task,
+    encoder_targets,
+    statistics_of,
+    true_targets,
+)
+from latentpde.weights import FORMAT, Manifest, build, load_weights, save_weights
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+
+def train(
+    source: str | Path | TrainingConfig,
+    *,
+    resume: bool = False,
+    stage: str | None = None,
+    show_progress: bool = False,
+) -> list[Path]:
+    """Train a family's networks; returns the manifests written.
+
+    Args:
+        source: a configuration, its TOML file, or the name of a shipped one.
+        resume: go on where an earlier run stopped; stages that it finished are left as they are.
+        stage: this one alone.
+        show_progress: a bar on a terminal, lines elsewhere.
+    """
+    config = source if isinstance(source, TrainingConfig) else load_config(source)
+    if stage is not None and stage not in config.stages:
+        raise UsageError(f"the configuration has no stage {stage!r}; it has: {', '.join(config.stages)}")
+    stages: list[Stage] = config.stages if stage is None else [s for s in config.stages if s == stage]
+    folder = Path(config.output)
+    if not resume:
+        for name in stages:
+            _refuse_to_overwrite(folder, config.family, name)
+    done = [_manifest_path(folder, config.family, name) for name in stages]
+    missing: list[Stage] = [name for name, path in zip(stages, done, strict=True) if not (resume and path.exists())]
+    for name in missing:
+        _train_stage(config, name, folder, show_progress)
+    return done
+
+
+def _train_stage(config: TrainingConfig, stage: Stage, folder: Path, show_progress: bool) -> None:
+    table: StageTable = getattr(config, stage)
+    accelerator = _accelerator(config.mixed_precision)
+    show_progress = show_progress and accelerator.is_main_process
+    sets, validation = _data(config, accelerator, show_progress)
+    task, held_out = _tasks(config, stage, folder, accelerator, sets, validation, show_progress)
+    units = Units(sets[0].simulation.latent, config.data.num_modes)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        network = build(stage, config.size, units.size, units.num_prior)
+    run = Run.start(accelerator, network, table, _record(config, stage, accelerator), folder / stage)
+    log = TrainingLog(folder / stage / "log.jsonl", run.epoch, write=accelerator.is_main_process)
+
+    steps_per_epoch = len(batches(sets, table.batch_size, config.seed, 0)) // accelerator.num_processes
+    if not steps_per_epoch:
+        raise UsageError(
+            f"{accelerator.num_processes} processes need as many batches; lower batch_size or simulate more cases"
+        )
+    to_do = (table.epochs - run.epoch) * steps_per_epoch
+    with progress(f"{config.family} {stage}", to_do, show=show_progress) as advance:
+        while run.epoch < table.epochs:
+            started = time.monotonic()
+            order = batches(sets, table.batch_size, config.seed, run.epoch)
+            own = order[accelerator.process_index :: accelerator.num_processes][:steps_per_epoch]
+            means = _epoch(run, task, sets, own, advance)
+            if not math.isfinite(means["loss"]):
+                raise DataError(
+                    f"the loss became {means['loss']} in epoch {run.epoch + 1}; lower learning_rate. The checkpoint of "
+                    "the epoch before is kept"
+                )
+            run.epoch += 1
+            if accelerator.is_main_process:
+                scores = _validate(held_out, run.average, validation)
+                log.add(run.epoch, means, scores, time.monotonic() - started)
+                run.write(folder / stage)
+            accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        log.draw(folder / stage / "loss.png", f"{config.family}: {stage}")
+        save_weights(folder, run.average.state_dict(), _manifest(config, stage, task, sets, log))
+    accelerator.wait_for_everyone()
+
+
+@dataclass(eq=False)
+class Run:
+    """A network on its way.
+
+    Args:
+        accelerator: devices and processes.
+        model: as accelerate wraps it.
+        average: moving average of its parameters, which becomes the weights.
+        optimiser: AdamW.
+        table: settings.
+        record: what a checkpoint must have been made with.
+        epoch: epochs done.
+    """
+
+    accelerator: Accelerator
+    model: nn.Module
+    average: nn.Module
+    optimiser: Any
+    table: StageTable
+    record: dict[str, Any]
+    epoch: int = 0
+
+    @classmethod
+    def start(
+        cls, accelerator: Accelerator, network: nn.Module, table: StageTable, record: dict[str, Any], folder: Path
+    ) -> Run:
+        """From the newest checkpoint in the folder, else from the beginning."""
+        checkpoint = Checkpoint.latest(folder)
+        average = copy.deepcopy(network)
+        if checkpoint is not None:
+            if checkpoint.record != record:
+                changed = [key for key in record if checkpoint.record.get(key) != record[key]]
+                raise UsageError(
+                    f"the checkpoints in {folder} were made with another {', '.join(changed)}; go on with what they "
+                    "were made with, or choose another output folder"
+                )
+            network.load_state_dict(without_prefix("model", checkpoint.tensors))
+            average.load_state_dict(without_prefix("average", checkpoint.tensors))
+        network, average = network.to(accelerator.device), average.to(accelerator.device)
+        optimiser = torch.optim.AdamW(network.parameters(), lr=table.learning_rate, weight_decay=table.weight_decay)
+        if checkpoint is not None:
+            restore_optimiser(optimiser, checkpoint.tensors)
+        model, prepared = accelerator.prepare(network, optimiser)
+        epoch = checkpoint.epoch if checkpoint is not None else 0
+        return cls(accelerator, model, average.requires_grad_(False), prepared, table, record, epoch)
+
+    def step(self, losses: Callable[[nn.Module], dict[str, Tensor]], done: int, total: int) -> dict[str, Tensor]:
+        """One step of the optimiser, after ``done`` of ``total``."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.table.learning_rate * rate_factor(done / total, self.table.warmup)
+        self.optimiser.zero_grad()
+        parts = losses(self.model)
+        self.accelerator.backward(parts["loss"])
+        self.accelerator.clip_grad_norm_(self.model.parameters(), self.table.clip)
+        self.optimiser.step()
+        decay = min(self.table.ema_decay, (1 + done) / (10 + done))  # short at first, to forget the beginning
+        with torch.no_grad():
+            current = self.accelerator.unwrap_model(self.model).parameters()
+            for kept, new in zip(self.average.parameters(), current, strict=True):
+                kept.lerp_(new, 1 - decay)
+        return {name: value.detach() for name, value in parts.items()}
+
+    def write(self, folder: Path) -> None:
+        model = self.accelerator.unwrap_model(self.model)
+        tensors = with_prefix("model", model.state_dict()) | with_prefix("average", self.average.state_dict())
+        Checkpoint(self.epoch, tensors | optimiser_tensors(self.optimiser), self.record).write(folder)
+
+
+def rate_factor(position: float, warmup: float) -> float:
+    """Of the learning rate: up along a line, then down along half a cosine."""
+    if position < warmup:
+        return max(position / warmup, 1e-3)
+    return 0.5 * (1 + math.cos(math.pi * (position - warmup) / max(1 - warmup, 1e-9)))
+
+
+def _epoch(
+    run: Run, task: Task, sets: list[RegimeData], own: list[tuple[int, np.ndarray]], advance: Advance
+) -> dict[str, float]:
+    """This process's batches of one epoch; returns mean losses over all processes."""
+    history = []
+    for number, (which, indices) in enumerate(own):
+        losses = functools.partial(task.losses, data=sets[which], indices=indices, epoch=run.epoch)
+        history.append(run.step(losses, run.epoch * len(own) + number, run.table.epochs * len(own)))
+        advance(1)
+    means = {name: torch.stack([parts[name] for parts in history]).mean() for name in history[0]}
+    reduced: Any = run.accelerator.reduce(means, "mean")
+    return {name: float(value) for name, value in reduced.items()}
+
+
+def _validate(task: Task, network: nn.Module, sets: list[RegimeData]) -> dict[str, float]:
+    """Mean losses over the validation cases, each regime counted alike."""
+    with torch.no_grad():
+        parts = [task.losses(network.eval(), data, np.arange(len(data)), 0) for data in sets]
+    return {name: float(torch.stack([part[name] for part in parts]).mean()) for name in parts[0]}
+
+
+def _tasks(
+    config: TrainingConfig,
+    stage: Stage,
+    folder: Path,
+    accelerator: Accelerator,
+    sets: list[RegimeData],
+    validation: list[RegimeData],
+    show_progress: bool,
+) -> tuple[Task, Task]:
+    """For training and for validation, which has targets of its own and drops nothing."""
+    device = accelerator.device
+    if stage == "encoder":
+        assert config.encoder is not None
+        task = EncoderTask(device, config.encoder)
+        return task, task
+    table = getattr(config, stage)
+    num_readings = 0
+    if stage == "denoiser_true":
+        targets = held_out = true_targets
+    elif stage == "denoiser_enc":
+        encoder = load_weights("encoder", get_family(config.family), folder).network.to(device)
+        targets = held_out = encoder_targets(encoder, device)
+    else:
+        num_readings = table.map_draws
+        once = table.model_copy(update={"map_draws": 1})
+        turns = slice(accelerator.process_index, None, accelerator.num_processes)
+        targets = map_targets(folder / "map", table, sets, part=turns, show_progress=show_progress)
+        held_out = map_targets(folder / "map-validation", once, validation, part=turns, show_progress=show_progress)
+        accelerator.wait_for_everyone()
+    statistics = statistics_of(targets, sets)
+    return (
+        DenoiserTask(device, table, statistics, targets, num_readings, config.seed),
+        DenoiserTask(device, table.model_copy(update={"drop": 0.0}), statistics, held_out, 1, config.seed),
+    )
+
+
+def _data(
+    config: TrainingConfig, accelerator: Accelerator, show_progress: bool
+) -> tuple[list[RegimeData], list[RegimeData]]:
+    if accelerator.is_main_process:
+        for split in ("train", "validation"):
+            load_or_simulate(config, split, show_progress=show_progress)
+    accelerator.wait_for_everyone()
+    return load_or_simulate(config, "train", make=False), load_or_simulate(config, "validation", make=False)
+
+
+def _manifest(config: TrainingConfig, stage: Stage, task: Task, sets: list[RegimeData], log: TrainingLog) -> Manifest:
+    family, simulation = get_family(config.family), sets[0].simulation
+    denoising = isinstance(task, DenoiserTask)
+    return Manifest(
+        format=FORMAT,
+        family=family.name,
+        coefficients=list(family.coefficient_names),
+        role=stage,
+        size=asdict(config.size),
+        num_modes=config.data.num_modes,
+        mean=task.statistics.mean.tolist() if denoising else None,
+        std=task.statistics.std.tolist() if denoising else None,
+        schedule=asdict(task.schedule) if denoising else None,
+        training={"config": _settings(config, stage), **log.summary()},
+        conditions={
+            "grid": list(sets[0].grid.shape),
+            "times": list(simulation.times or ()),
+            "noise_std": config.data.noise_std,
+            "regimes": config.regime_names,
+            "prior": [Units(data.simulation.latent, config.data.num_modes).prior.tolist() for data in sets],
+        },
+        latentpde=__version__,
+    )
+
+
+def _settings(config: TrainingConfig, stage: Stage) -> dict[str, Any]:
+    table = getattr(config, stage).model_dump()
+    data = json.loads(config.data.model_dump_json())
+    return {
+        "preset": config.preset,
+        "seed": config.seed,
+        "mixed_precision": config.mixed_precision,
+        "regimes": config.regime_names,
+        "data": data,
+        stage: table,
+    }
+
+
+def _record(config: TrainingConfig, stage: Stage, accelerator: Accelerator) -> dict[str, Any]:
+    return {**_settings(config, stage), "number of processes": accelerator.num_processes}
+
+
+def _refuse_to_overwrite(folder: Path, family: str, stage: Stage) -> None:
+    if checkpoint_paths(folder / stage) or _manifest_path(folder, family, stage).exists():
+        raise UsageError(
+            f"{folder} holds a run of {stage} already; go on with it by --resume, or choose another output folder"
+        )
+
+
+def _manifest_path(folder: Path, family: str, stage: Stage) -> Path:
+    return folder / f"{family}-{stage}.json"
+
+
+def _accelerator(mixed_precision: str) -> Accelerator:
+    try:
+        from accelerate import Accelerator
+    except ImportError as error:
+        raise UsageError("training needs accelerate; install it with: pip install 'latentpde[train]'") from error
+    try:
+        return Accelerator(mixed_precision=mixed_precision)
+    except ValueError as error:  # hardware without it, or another precision earlier in the same process
+        raise UsageError(f"cannot train with mixed_precision = {mixed_precision!r}: {error}") from error

@@ -1,0 +1,164 @@
+"""Cases to train on: simulated once and kept; read anew, through new masks, every epoch.
+
+What is read of case ``i`` in epoch ``e`` depends on the seed, the regime, ``e`` and ``i`` alone. So a run that was
+interrupted meets the same readings, and processes that share the work need not talk about it.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from latentpde.checkpoints import read_tensors, write_tensors
+from latentpde.decoder import Decoder
+from latentpde.errors import DataError
+from latentpde.grid import Grid
+from latentpde.observation import Observation
+from latentpde.progress import progress
+from latentpde.simulation import EVALUATION_MASKS, TRAINING_MASKS, Simulation, draw_mask
+from latentpde.simulation.cases import EVALUATION_SPARSITY, TRAINING_SPARSITY
+from latentpde.training_config import TrainingConfig
+
+_CHUNK = 100
+
+
+@dataclass(frozen=True, eq=False)
+class RegimeData:
+    """Clean cases of one regime, of the training or the validation split.
+
+    Args:
+        simulation: where they come from.
+        seed: of masks and noise.
+        initial: coarse initial states.
+        clean: solutions on the coarse grid, before noise.
+        z: latents.
+    """
+
+    simulation: Simulation
+    seed: int
+    initial: Float[Tensor, "case y x"]
+    clean: Float[Tensor, "case time y x"]
+    z: Float[Tensor, "case latent"]
+
+    def __len__(self) -> int:
+        return len(self.initial)
+
+    @property
+    def decoder(self) -> Decoder:
+        return Decoder(self.simulation.latent, self.simulation.extent)
+
+    @property
+    def grid(self) -> Grid:
+        return self.simulation.grid.coarsen(self.simulation.pooling)
+
+    def read(self, indices: np.ndarray, epoch: int) -> Observation:
+        """Some cases through the masks and the noise of one epoch. Validation cases have evaluation masks."""
+        clean = self.clean[torch.from_numpy(indices)].double()
+        drawn = [self._draw(int(index), epoch) for index in indices]
+        mask = torch.from_numpy(np.stack([mask for mask, _ in drawn])[:, None]).expand(clean.shape)
+        noise = torch.from_numpy(np.stack([noise for _, noise in drawn]))
+        noise_std = self.simulation.noise_std
+        return Observation(
+            values=torch.where(mask, clean + noise_std * noise, 0.0),
+            mask=mask,
+            noise_std=torch.full_like(clean, noise_std),
+            times=torch.tensor(self.simulation.times, dtype=torch.float64),
+            initial=self.initial[torch.from_numpy(indices)].double(),
+            grid=self.grid,
+            pooling=self.simulation.pooling,
+        )
+
+    def _draw(self, index: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        training = self.simulation.split == "train"
+        rng = _generator(self.seed, self.name, self.simulation.split, epoch, index)
+        kind = str(rng.choice(TRAINING_MASKS if training else EVALUATION_MASKS))
+        sparsity = rng.uniform(*TRAINING_SPARSITY) if training else EVALUATION_SPARSITY
+        mask = draw_mask(kind, self.grid.shape, sparsity, generator=rng)
+        return mask, rng.standard_normal(self.clean.shape[1:])
+
+    @property
+    def name(self) -> str:
+        """Of the regime."""
+        regime = self.simulation.regime
+        return regime if isinstance(regime, str) else regime.name
+
+
+def load_or_simulate(
+    config: TrainingConfig, split: str, *, make: bool = True, show_progress: bool = False
+) -> list[RegimeData]:
+    """Each regime's cases, from the output folder where they are already.
+
+    Args:
+        config: of the run.
+        split: ``train`` or ``validation``.
+        make: whether to write what is missing; false in processes that only read.
+    """
+    num = config.data.num_per_regime if split == "train" else config.data.num_validation
+    result = []
+    for name in config.regime_names:
+        simulation = Simulation(
+            regime=name,
+            seed=config.seed,
+            split="train" if split == "train" else "validation",
+            noise_std=config.data.noise_std,
+            shape=config.data.shape,
+            pooling=config.data.pooling,
+            num_modes=config.data.num_modes,
+        )
+        path = Path(config.output) / "data" / f"{name}-{split}.safetensors"
+        key = json.dumps([config.seed, num, config.data.shape, config.data.pooling, config.data.num_modes])
+        if make and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_tensors(path, _simulate(simulation, num, f"{name} ({split})", show_progress), {"key": key})
+        tensors, metadata = read_tensors(path)
+        if metadata.get("key") != key:
+            raise DataError(f"{path} holds cases made with other settings; delete it or choose another output folder")
+        result.append(RegimeData(simulation, config.seed, tensors["initial"], tensors["clean"], tensors["z"]))
+    return result
+
+
+def batches(sets: list[RegimeData], batch_size: int, seed: int, epoch: int) -> list[tuple[int, np.ndarray]]:
+    """One epoch in random order: the number of a set, and cases of it. Cases that fill no batch sit this epoch out."""
+    rng = _generator(seed, "order", "train", epoch, 0)
+    parts = []
+    for number, data in enumerate(sets):
+        order = rng.permutation(len(data))
+        size = min(batch_size, len(data))
+        parts += [(number, order[i : i + size]) for i in range(0, len(data) - size + 1, size)]
+    return [parts[i] for i in rng.permutation(len(parts))]
+
+
+def on_device(observation: Observation, device: torch.device) -> Observation:
+    """The same readings, where a network's outputs are."""
+    if device.type == "cpu":
+        return observation
+    names = ("values", "mask", "noise_std", "times", "initial")
+    return replace(observation, **{name: getattr(observation, name).to(device) for name in names})
+
+
+def _simulate(simulation: Simulation, num: int, label: str, show_progress: bool) -> dict[str, Tensor]:
+    latent, coarse = simulation.latent, simulation.grid.coarsen(simulation.pooling)
+    decoder = Decoder(latent, simulation.extent)
+    columns: dict[str, list[Tensor]] = {"initial": [], "clean": [], "z": []}
+    with progress(label, num, show=show_progress) as advance, torch.no_grad():
+        for tree in simulation.batches(num, size=_CHUNK):
+            initial = torch.from_numpy(tree["initial"].values)
+            theta, q = (torch.from_numpy(tree[f"truth/{name}"].values) for name in ("coefficients", "forcing"))
+            z = latent.pack(theta, q)
+            clean = decoder.decode(z, initial, simulation.times or (), coarse)
+            for name, values in (("initial", initial), ("clean", clean), ("z", z)):
+                columns[name].append(values.float())
+            advance(len(z))
+    return {name: torch.cat(parts) for name, parts in columns.items()}
+
+
+def _generator(seed: int, name: str, split: str, epoch: int, index: int) -> np.random.Generator:
+    key = (zlib.crc32(f"{name}/{split}".encode()), epoch, index)
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))

@@ -1,0 +1,164 @@
+r"""What networks are trained for.
+
+The encoder :math:`E_\psi` for what MAP minimises, through the fixed decoder:
+
+.. math:: J(\hat z) + \lambda \lVert \hat z \rVert^2, \qquad \hat z = E_\psi(y, M, u_0)
+
+The denoiser for the noise, and for readings that its clean prediction explains, the more the less noise there was:
+
+.. math:: \overline{(\epsilon_\phi - \epsilon)^2} + \lambda_\text{obs}\, \bar\alpha_\tau J(\hat z_0)
+
+with steps drawn uniformly. :math:`J` is `ObservationOperator.residual`, as everywhere.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from latentpde.diffusion.schedule import Schedule
+from latentpde.latent import Statistics
+from latentpde.nn import Conditions, Units
+from latentpde.observation import Observation, ObservationOperator
+from latentpde.training_config import DenoiserTable, EncoderTable
+from latentpde.training_data import RegimeData, on_device
+
+Losses = dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Task(ABC):
+    """A loss for batches of cases, all of one regime.
+
+    Args:
+        device: where the network is.
+    """
+
+    device: torch.device
+
+    @abstractmethod
+    def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
+        """``loss``, and what it is made of; a function of the arguments alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderTask(Task):
+    """The inference encoder's."""
+
+    table: EncoderTable
+
+    def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
+        observation = data.read(indices, epoch)
+        units = Units(data.simulation.latent, data.simulation.num_modes)
+        z = units.to_latent(model(Conditions.of(observation, units).to(self.device)).double())[:, None]
+        operator = ObservationOperator(on_device(observation, self.device), data.decoder)
+        residual, size = operator.residual(z).mean(), z.square().sum(-1).mean()
+        field = operator.predict(z)[:, 0].detach()
+        error = (field - data.clean[torch.from_numpy(indices)].to(field)).square().mean((-3, -2, -1)).sqrt().mean()
+        # the error over the whole coarse field is for the record; the truth trains nothing
+        return {"loss": residual + self.table.latent_weight * size, "residual": residual, "rmse": error}
+
+
+Targets = Callable[[RegimeData, np.ndarray, Observation, int], Tensor]  # in the prior's units
+
+
+@dataclass(frozen=True, eq=False)
+class DenoiserTask(Task):
+    """A denoiser's.
+
+    Args:
+        table: of its settings.
+        statistics: of the targets, which it sees normalised.
+        targets: latents to learn, given cases and what was read of them.
+        num_readings: sets of readings that there are targets for; 0 where any have them.
+        seed: of steps, noise and dropped conditioning.
+    """
+
+    table: DenoiserTable
+    statistics: Statistics
+    targets: Targets
+    num_readings: int
+    seed: int
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule(num_steps=self.table.num_steps, beta_start=self.table.beta_start, beta_end=self.table.beta_end)
+
+    def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
+        reading = epoch % self.num_readings if self.num_readings else epoch
+        observation = data.read(indices, reading)
+        units = Units(data.simulation.latent, data.simulation.num_modes)
+        conditions = Conditions.of(observation, units).to(self.device)
+        target = self.statistics.normalise(self.targets(data, indices, observation, reading).double())
+        drawn = self._draw(target.shape, (zlib.crc32(data.name.encode()), epoch, int(indices[0])))
+        step, noise, keep = (part.to(self.device) for part in drawn)
+        clean = target.float().to(self.device)
+        noisy = self.schedule.add_noise(clean, noise, step.cpu())
+        predicted = model(noisy, step, conditions, keep).float()
+        denoising = (predicted - noise).square().mean()
+        if not self.table.obs_weight:
+            return {"loss": denoising, "denoising": denoising}
+        level = self.schedule.alpha_bar(step.cpu()).to(self.device)
+        guess = self.schedule.clean_of(noisy.double(), predicted.double(), step.cpu()[:, None])
+        z = units.to_latent(self._denormalise(guess))[:, None]
+        operator = ObservationOperator(on_device(observation, self.device), data.decoder)
+        observed = (level * keep * operator.residual(z)[:, 0]).mean()
+        return {
+            "loss": denoising + self.table.obs_weight * observed,
+            "denoising": denoising,
+            "observation": observed,
+        }
+
+    def _denormalise(self, w: Tensor) -> Tensor:
+        return Statistics(self.statistics.mean.to(w), self.statistics.std.to(w)).denormalise(w)
+
+    def _draw(self, shape: tuple[int, ...], key: tuple[int, int, int]) -> tuple[Tensor, Tensor, Tensor]:
+        # regime, epoch and first case tell batches apart
+        seed = int(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0] >> 1)
+        generator = torch.Generator().manual_seed(seed)
+        step = torch.randint(self.table.num_steps, (shape[0],), generator=generator)
+        noise = torch.randn(shape, generator=generator)
+        return step, noise, torch.rand(shape[0], generator=generator) >= self.table.drop
+
+
+def true_targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading: int) -> Tensor:
+    """The simulator's own latents."""
+    return _units(data).from_latent(data.z[torch.from_numpy(indices)].double())
+
+
+def encoder_targets(encoder: torch.nn.Module, device: torch.device) -> Targets:
+    """What a trained encoder makes of the same readings."""
+
+    @torch.no_grad()
+    def targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading: int) -> Tensor:
+        return encoder(Conditions.of(observation, _units(data)).to(device)).cpu()
+
+    return targets
+
+
+def statistics_of(targets: Targets, sets: list[RegimeData], most: int = 1000) -> Statistics:
+    """Mean and standard deviation of targets over all regimes, from the first cases of each."""
+    parts = []
+    for data in sets:
+        indices = np.arange(min(len(data), most))
+        parts.append(targets(data, indices, data.read(indices, 0), 0).double())
+    return _rounded(Statistics.of(torch.cat(parts), floor=1e-4))
+
+
+def _rounded(statistics: Statistics) -> Statistics:
+    """As a manifest holds them, so that training and use agree to the bit."""
+    mean, std = (
+        torch.tensor([float(f"{value:.6g}") for value in values.tolist()], dtype=torch.float64)
+        for values in (statistics.mean, statistics.std)
+    )
+    return Statistics(mean, std)
+
+
+def _units(data: RegimeData) -> Units:
+    return Units(data.simulation.latent, data.simulation.num_modes)

@@ -1,0 +1,169 @@
+"""Trained networks on disk: a file of tensors and a manifest that says what they are.
+
+A folder of weights holds, per family and role, ``<family>-<role>.safetensors`` and ``<family>-<role>.json``; roles are
+``encoder`` and ``denoiser_map``, ``denoiser_enc``, ``denoiser_true``, after the latents that a denoiser has learnt.
+Networks are stored in half precision and computed in single. Nothing is loaded that does not fit its manifest, the
+family and this version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from latentpde.checkpoints import write_bytes
+from latentpde.diffusion.schedule import Schedule
+from latentpde.errors import DataError, UsageError
+from latentpde.latent import Latent, Statistics
+from latentpde.nn import Denoiser, InferenceEncoder, NetworkSize, Units
+from latentpde.pde import Family
+
+FORMAT = 1
+SHIPPED = "shipped"
+
+
+class Manifest(BaseModel):
+    """What a file of weights is.
+
+    Args:
+        format: version of this layout.
+        family, coefficients: the PDE family and the names of its coefficients, in order.
+        role: which network.
+        size: of the network.
+        num_modes: of its forcing.
+        mean, std: of the latents it has learnt, in the prior's units; none for the encoder.
+        schedule: of the noise; none for the encoder.
+        training: configuration, length and final losses of the training.
+        conditions: what it was trained on: grid, time, noise, regimes.
+        latentpde: version that wrote it.
+        sha256: of the file of tensors.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: int
+    family: str
+    coefficients: list[str]
+    role: str
+    size: dict[str, Any]
+    num_modes: int
+    mean: list[float] | None = None
+    std: list[float] | None = None
+    schedule: dict[str, float] | None = None
+    training: dict[str, Any]
+    conditions: dict[str, Any]
+    latentpde: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A network with what is needed to use it."""
+
+    network: nn.Module
+    manifest: Manifest
+
+    @property
+    def statistics(self) -> Statistics:
+        mean, std = self.manifest.mean, self.manifest.std
+        assert mean is not None
+        assert std is not None
+        return Statistics(torch.tensor(mean, dtype=torch.float64), torch.tensor(std, dtype=torch.float64))
+
+    @property
+    def schedule(self) -> Schedule:
+        values = dict(self.manifest.schedule or {})
+        return Schedule(num_steps=int(values.pop("num_steps")), **values)
+
+    def units(self, latent: Latent) -> Units:
+        return Units(latent, self.manifest.num_modes)
+
+
+def build(role: str, size: NetworkSize, num_latent: int, num_prior: int) -> InferenceEncoder | Denoiser:
+    """A network as yet untrained."""
+    kind = InferenceEncoder if role == "encoder" else Denoiser
+    return kind(size, num_latent, num_prior)
+
+
+def save_weights(folder: Path, state: dict[str, Tensor], manifest: Manifest) -> Path:
+    """Write both files; the manifest gets the tensors' hash. Returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = save({name: value.detach().cpu().half().contiguous() for name, value in state.items()})
+    manifest = manifest.model_copy(update={"sha256": hashlib.sha256(content).hexdigest()})
+    base = folder / f"{manifest.family}-{manifest.role}"
+    write_bytes(base.with_suffix(".safetensors"), content)
+    write_bytes(base.with_suffix(".json"), (manifest.model_dump_json(indent=1) + "\n").encode())
+    return base.with_suffix(".json")
+
+
+def load_weights(role: str, family: Family, weights: str | Path = SHIPPED) -> Trained:
+    """A trained network, ready to use.
+
+    Args:
+        role: ``encoder``, or ``denoiser_`` and the kind of latents.
+        family: that it must be for.
+        weights: a folder; by default what comes with the package.
+    """
+    folder = Path(str(files("latentpde") / "trained")) if str(weights) == SHIPPED else Path(weights)
+    base = folder / f"{family.name}-{role}"
+    manifest = _manifest(base.with_suffix(".json"), role, family, shipped=str(weights) == SHIPPED)
+    path = base.with_suffix(".safetensors")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}, which its manifest describes: {error.strerror}") from error
+    if hashlib.sha256(content).hexdigest() != manifest.sha256:
+        raise DataError(
+            f"{path} is not the file that its manifest describes (SHA-256 differs): it is damaged, truncated or was "
+            "exchanged; copy both files again or train anew"
+        )
+    latent = Latent(family)
+    units = Units(latent, manifest.num_modes)
+    try:
+        with torch.device("meta"):  # no random beginning, which would touch torch's global randomness
+            network = build(role, NetworkSize.from_record(manifest.size), units.size, units.num_prior)
+        network.load_state_dict({name: value.float() for name, value in load(content).items()}, assign=True)
+    except (TypeError, RuntimeError, SafetensorError, UsageError) as error:
+        raise DataError(f"{path} does not hold the network that its manifest describes: {error}") from error
+    return Trained(network.eval().requires_grad_(False), manifest)
+
+
+def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manifest:
+    if not path.exists():
+        what = f"weights of the {role} for {family.name}"
+        where = "come with this version" if shipped else f"are in {path.parent} (no {path.name})"
+        raise UsageError(
+            f"no {what} {where}; train them, as with `latentpde train {family.name}-compact`, and give the folder it "
+            "writes as option weights"
+        )
+    try:
+        manifest = Manifest.model_validate_json(path.read_bytes())
+    except (ValidationError, OSError) as error:
+        raise DataError(f"{path} is not a manifest of weights, or is damaged: {error}") from error
+    if manifest.format != FORMAT:
+        raise DataError(
+            f"{path} has format {manifest.format} (written by latentpde {manifest.latentpde}), and this version reads "
+            f"format {FORMAT}; train anew or use the other version"
+        )
+    if manifest.family != family.name or manifest.role != role:
+        raise DataError(
+            f"{path} is for the {manifest.role} of {manifest.family}, not the {role} of {family.name}; was it renamed?"
+        )
+    if tuple(manifest.coefficients) != family.coefficient_names:
+        raise DataError(
+            f"{path} was trained for the coefficients {', '.join(manifest.coefficients)}; {family.name} has "
+            f"{', '.join(family.coefficient_names)}"
+        )
+    size = len(manifest.coefficients) + 4 * manifest.num_modes**2
+    if role != "encoder" and not (len(manifest.mean or []) == len(manifest.std or []) == size and manifest.schedule):
+        raise DataError(f"{path} lacks the normalisation of its {size} latent entries, or the schedule")
+    return manifest

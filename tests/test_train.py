@@ -1,0 +1,474 @@
+"""Training learns, can be interrupted anywhere and lose nothing, and refuses what makes no sense."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+from importlib.resources import files
+
+import numpy as np
+import pytest
+import torch
+from tiny_weights import SIZE
+
+from latentpde import checkpoints
+from latentpde.checkpoints import Checkpoint, checkpoint_paths, read_tensors
+from latentpde.cli import main
+from latentpde.errors import DataError, UsageError
+from latentpde.estimators.map import Map
+from latentpde.map_targets import map_targets
+from latentpde.nn import PRESETS
+from latentpde.pde import families
+from latentpde.simulation import EVALUATION_MASKS, TRAINING_MASKS
+from latentpde.train import Run, rate_factor, train
+from latentpde.training_config import TrainingConfig, load_config
+from latentpde.training_data import batches, load_or_simulate
+from latentpde.training_tasks import DenoiserTask, EncoderTask, statistics_of, true_targets
+from latentpde.weights import build, load_weights
+
+DATA = {"num_per_regime": 8, "num_validation": 3, "shape": [32, 32], "num_modes": 2}
+DENOISER = {"epochs": 3, "batch_size": 4, "num_steps": 20, "beta_end": 0.3, "map_steps": 5, "map_restarts": 1}
+
+
+@pytest.fixture(autouse=True)
+def _tiny_preset(monkeypatch):
+    monkeypatch.setitem(PRESETS, "tiny", SIZE)
+
+
+def config(folder, **tables):
+    known = {"family": "helmholtz", "preset": "tiny", "output": str(folder), "data": DATA}
+    return TrainingConfig.model_validate({**known, **tables})
+
+
+def weights(folder, stage="encoder"):
+    return (folder / f"helmholtz-{stage}.safetensors").read_bytes()
+
+
+def rows(folder, stage="encoder"):
+    return [json.loads(line) for line in (folder / stage / "log.jsonl").read_text().splitlines()]
+
+
+# What comes out
+
+
+def test_every_stage_is_trained_and_can_be_loaded(tmp_path):
+    stages = {"encoder": {"epochs": 2, "batch_size": 4}}
+    stages |= {f"denoiser_{kind}": DENOISER for kind in ("enc", "map", "true")}
+    written = train(config(tmp_path, **stages))
+    assert [path.name for path in written] == [
+        "helmholtz-encoder.json",
+        "helmholtz-denoiser_enc.json",
+        "helmholtz-denoiser_map.json",
+        "helmholtz-denoiser_true.json",
+    ]
+    for stage in stages:
+        trained = load_weights(stage, families.get("helmholtz"), tmp_path)
+        record = trained.manifest.training
+        assert record["epochs"] == stages[stage]["epochs"] == len(rows(tmp_path, stage))
+        assert np.isfinite(record["losses"]["loss"])
+        assert np.isfinite(record["validation"]["loss"])
+        assert (tmp_path / stage / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert trained.manifest.conditions["regimes"] == ["helmholtz"]
+
+
+def fit(task, role, data, num_steps, epoch_of):
+    """Losses of a tiny network over plain Adam steps on all cases at once."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = build(role, SIZE, 19, 7)
+    adam, history = torch.optim.Adam(network.parameters(), lr=1e-2), []
+    for step in range(num_steps):
+        adam.zero_grad()
+        loss = task.losses(network, data, np.arange(len(data)), epoch_of(step))["loss"]
+        loss.backward()
+        adam.step()
+        history.append(float(loss.detach()))
+    return history
+
+
+def test_an_encoder_overfits_a_handful_of_cases(tmp_path):
+    """The same readings again and again, hardly any noise, no penalty."""
+    tables = {"data": {**DATA, "noise_std": 0.01, "num_per_regime": 4}, "encoder": {"latent_weight": 0.0}}
+    settings = config(tmp_path, family="klein_gordon", **tables)
+    (data,) = load_or_simulate(settings, "train")
+    history = fit(EncoderTask(torch.device("cpu"), settings.encoder), "encoder", data, 150, lambda step: 0)
+    assert history[-1] < 0.2 * history[0]
+
+
+def test_a_denoiser_overfits_a_handful_of_cases(tmp_path):
+    """Steps and noise are new each time, the latents the same few: it knows them, and so the noise."""
+    settings = config(tmp_path, data={**DATA, "num_per_regime": 4}, denoiser_true={**DENOISER, "obs_weight": 0.0})
+    (data,) = load_or_simulate(settings, "train")
+    statistics = statistics_of(true_targets, [data])
+    task = DenoiserTask(torch.device("cpu"), settings.denoiser_true, statistics, true_targets, 0, 0)
+    history = fit(task, "denoiser_true", data, 250, lambda step: step)
+    assert np.mean(history[-25:]) < 0.5 * np.mean(history[:5])
+
+
+def test_same_seed_same_bits_other_seed_others(tmp_path):
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(config(tmp_path / name, seed=seed, encoder={"epochs": 1, "batch_size": 4}))
+    assert weights(tmp_path / "a") == weights(tmp_path / "b") != weights(tmp_path / "c")
+
+
+def test_global_randomness_is_left_alone(tmp_path):
+    state = torch.get_rng_state()
+    train(config(tmp_path, denoiser_true=DENOISER))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+# Interruption
+
+
+def interrupted(monkeypatch, settings, after, error=KeyboardInterrupt):
+    """Run until the checkpoint of epoch ``after`` is written, and stop there."""
+    write = Run.write
+
+    def stop(self, folder):
+        write(self, folder)
+        if self.epoch == after:
+            raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "write", stop)
+        with pytest.raises(error):
+            train(settings)
+
+
+@pytest.mark.parametrize("stage", ["encoder", "denoiser_true", "denoiser_map"])
+def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(tmp_path, monkeypatch, stage):
+    table = {"epochs": 4, "batch_size": 4} if stage == "encoder" else {**DENOISER, "epochs": 4, "map_draws": 2}
+    train(config(tmp_path / "whole", **{stage: table}))
+    broken = config(tmp_path / "broken", **{stage: table})
+    interrupted(monkeypatch, broken, after=1)
+    train(broken, resume=True)
+    assert weights(tmp_path / "whole", stage) == weights(tmp_path / "broken", stage)
+    plain = [[{**row, "seconds": 0} for row in rows(tmp_path / name, stage)] for name in ("whole", "broken")]
+    assert plain[0] == plain[1]
+
+
+def test_an_epoch_that_was_lost_is_done_again(tmp_path, monkeypatch):
+    """Stopped after the log's line and before the checkpoint: the line is not there twice."""
+    table = {"epochs": 3, "batch_size": 4}
+    train(config(tmp_path / "whole", encoder=table))
+    settings, write = config(tmp_path / "broken", encoder=table), Run.write
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "write", lambda self, folder: write(self, folder) if self.epoch < 2 else interrupt())
+        with pytest.raises(KeyboardInterrupt):
+            train(settings)
+    assert [row["epoch"] for row in rows(tmp_path / "broken")] == [1, 2]
+    train(settings, resume=True)
+    assert [row["epoch"] for row in rows(tmp_path / "broken")] == [1, 2, 3]
+    assert weights(tmp_path / "whole") == weights(tmp_path / "broken")
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def test_a_full_disk_costs_no_checkpoint(tmp_path, monkeypatch):
+    table = {"epochs": 3, "batch_size": 4}
+    train(config(tmp_path / "whole", encoder=table))
+    settings, sync = config(tmp_path / "full", encoder=table), os.fsync
+
+    def full(handle):
+        if len(checkpoint_paths(tmp_path / "full" / "encoder")) == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints.os, "fsync", full)
+        with pytest.raises(DataError, match=r"No space left on device.*--resume"):
+            train(settings)
+    folder = tmp_path / "full" / "encoder"
+    assert [Checkpoint.read(path).epoch for path in checkpoint_paths(folder)] == [1]
+    assert not list(folder.glob(".*part"))
+    train(settings, resume=True)
+    assert weights(tmp_path / "whole") == weights(tmp_path / "full")
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path, monkeypatch, capsys):
+    table = {"epochs": 4, "batch_size": 4}
+    train(config(tmp_path / "whole", encoder=table))
+    settings = config(tmp_path / "broken", encoder=table)
+    interrupted(monkeypatch, settings, after=3)
+    older, newer = checkpoint_paths(tmp_path / "broken" / "encoder")
+    newer.write_bytes(newer.read_bytes()[:-100])
+    train(settings, resume=True)
+    assert "trying the one before" in capsys.readouterr().err
+    assert weights(tmp_path / "whole") == weights(tmp_path / "broken")
+    assert older.name < newer.name
+
+
+def test_checkpoints_hold_no_pickle(tmp_path, monkeypatch):
+    settings = config(tmp_path, encoder={"epochs": 2, "batch_size": 4})
+    interrupted(monkeypatch, settings, after=1)
+    (path,) = checkpoint_paths(tmp_path / "encoder")
+    tensors, metadata = read_tensors(path)
+    assert {name.split(".")[0] for name in tensors} == {"model", "average", "optimiser"}
+    assert metadata["epoch"] == "1"
+    assert json.loads(metadata["record"])["number of processes"] == 1
+
+
+def test_finished_stages_are_left_as_they_are(tmp_path):
+    settings = config(tmp_path, encoder={"epochs": 1, "batch_size": 4}, denoiser_true=DENOISER)
+    train(settings, stage="encoder")
+    before = (tmp_path / "helmholtz-encoder.json").stat().st_mtime_ns
+    train(settings, resume=True)
+    assert (tmp_path / "helmholtz-encoder.json").stat().st_mtime_ns == before
+    assert (tmp_path / "helmholtz-denoiser_true.json").exists()
+
+
+def test_a_run_is_not_overwritten_and_not_mixed_with_another(tmp_path, monkeypatch):
+    interrupted(monkeypatch, config(tmp_path, encoder={"epochs": 2, "batch_size": 4}), after=1)
+    with pytest.raises(UsageError, match="--resume"):
+        train(config(tmp_path, encoder={"epochs": 2, "batch_size": 4}))
+    with pytest.raises(UsageError, match="another encoder"):
+        train(config(tmp_path, encoder={"epochs": 2, "batch_size": 2}), resume=True)
+    with pytest.raises(DataError, match="other settings"):
+        train(config(tmp_path, data={**DATA, "num_per_regime": 9}, encoder={"epochs": 2}), resume=True)
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run(tmp_path):
+    with pytest.raises(DataError, match="learning_rate"):
+        train(config(tmp_path, encoder={"epochs": 20, "batch_size": 4, "learning_rate": 1e30, "warmup": 0.0}))
+
+
+def test_missing_accelerate_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(UsageError, match=r"latentpde\[train\]"):
+        train(config(tmp_path, encoder={"epochs": 1}))
+
+
+# Data
+
+
+@pytest.fixture
+def cases(tmp_path):
+    settings = config(tmp_path, encoder={"epochs": 1})
+    return load_or_simulate(settings, "train")[0], load_or_simulate(settings, "validation")[0]
+
+
+def test_readings_are_new_every_epoch_and_the_same_for_the_same_epoch(cases):
+    data, _ = cases
+    indices = np.arange(4)
+    first, again, later = (data.read(indices, epoch) for epoch in (0, 0, 1))
+    assert torch.equal(first.values, again.values)
+    assert not torch.equal(first.mask, later.mask)
+    alone = data.read(np.array([2]), 0)
+    assert torch.equal(alone.values[0], first.values[2])
+    assert torch.equal(first.initial, later.initial)
+
+
+def test_readings_are_the_clean_solution_with_noise(cases):
+    data, _ = cases
+    errors = []
+    for epoch in range(20):
+        observation = data.read(np.arange(8), epoch)
+        errors.append((observation.values - data.clean.double())[observation.mask])
+        share = observation.mask.double().mean((1, 2, 3))
+        assert (share <= 0.15).all()
+        assert not observation.values[~observation.mask].any()
+    assert torch.cat(errors).std() == pytest.approx(0.15, rel=0.2)
+
+
+def test_the_clean_solution_is_the_decoder_s(cases):
+    data, _ = cases
+    clean = data.decoder.decode(data.z.double(), data.initial.double(), [1.0], data.grid)
+    torch.testing.assert_close(clean, data.clean.double(), rtol=1e-4, atol=1e-5)
+
+
+def test_validation_cases_have_masks_that_training_never_sees(cases, monkeypatch):
+    kinds = []
+    import latentpde.training_data as module
+
+    draw = module.draw_mask
+    monkeypatch.setattr(module, "draw_mask", lambda kind, *a, **o: kinds.append(kind) or draw(kind, *a, **o))
+    train_set, validation = cases
+    for epoch in range(4):
+        train_set.read(np.arange(8), epoch)
+    assert set(kinds) <= set(TRAINING_MASKS)
+    kinds.clear()
+    for epoch in range(4):
+        validation.read(np.arange(3), epoch)
+    assert set(kinds) <= set(EVALUATION_MASKS)
+    assert not torch.equal(train_set.initial[:3], validation.initial)
+
+
+def test_an_epoch_visits_every_case_once_in_an_order_of_its_own(cases):
+    data, _ = cases
+    first, again, later = (batches([data, data], 4, 0, epoch) for epoch in (0, 0, 1))
+    flat = [sorted(np.concatenate([i for which, i in epoch if which == n])) for epoch in (first, later) for n in (0, 1)]
+    assert flat == [list(range(8))] * 4
+    assert all(np.array_equal(a[1], b[1]) for a, b in zip(first, again, strict=True))
+    assert any(not np.array_equal(a[1], b[1]) for a, b in zip(first, later, strict=True))
+
+
+def test_map_targets_are_kept_and_only_missing_ones_made_again(cases, tmp_path, monkeypatch):
+    monkeypatch.setattr("latentpde.map_targets.CASES_AT_ONCE", 3)
+    table = config(tmp_path, denoiser_map={**DENOISER, "map_draws": 2}).denoiser_map
+    assert table is not None
+    made, estimate = [], Map.estimate
+    monkeypatch.setattr(Map, "estimate", lambda *a, **o: made.append(1) or estimate(*a, **o))
+    data, folder = cases[0], tmp_path / "map"
+    indices = np.array([7, 0, 4])
+    observation = data.read(indices, 1)
+    target = map_targets(folder, table, [data])(data, indices, observation, 1)
+    assert len(made) == 6
+    own = Map(num_steps=5, num_restarts=1).estimate(observation, data.simulation.latent, num_samples=1, seed=data.seed)
+    tau = data.simulation.latent.forcing_std
+    torch.testing.assert_close(target[:, 3:] * tau, own.z[:, 0, 3:], rtol=1e-8, atol=1e-9)
+    made.clear()
+    sorted(folder.iterdir())[2].unlink()
+    again = map_targets(folder, table, [data])(data, indices, observation, 1)
+    assert len(made) == 1
+    torch.testing.assert_close(again, target)
+    other = table.model_copy(update={"map_steps": 6})
+    with pytest.raises(DataError, match="other settings"):
+        map_targets(folder, other, [data])(data, indices, observation, 1)
+
+
+def test_normalised_targets_have_mean_zero_and_deviation_one(cases):
+    data, _ = cases
+    statistics = statistics_of(true_targets, [data])
+    w = true_targets(data, np.arange(8), data.read(np.arange(8), 0), 0)
+    normal = statistics.normalise(w)
+    torch.testing.assert_close(normal.mean(0), torch.zeros(19, dtype=w.dtype), atol=1e-4, rtol=0)
+    torch.testing.assert_close(normal.std(0), torch.ones(19, dtype=w.dtype), atol=1e-4, rtol=0)
+
+
+def test_the_rate_rises_and_falls():
+    factors = [rate_factor(position, 0.1) for position in np.linspace(0, 1, 101)]
+    assert factors[0] < 0.01
+    assert max(factors) == pytest.approx(1)
+    assert np.argmax(factors) == 10
+    assert factors[-1] == pytest.approx(0, abs=1e-9)
+
+
+# Configurations
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in (files("latentpde") / "configs").iterdir()))
+def test_shipped_configurations_are_valid(name):
+    shipped = load_config(name.removesuffix(".toml"))
+    assert shipped.stages == ["encoder", "denoiser_enc", "denoiser_map", "denoiser_true"]
+    assert name == f"{shipped.family}-{shipped.preset}.toml"
+    assert shipped.data.num_per_regime == 5000
+    if shipped.preset == "paper":
+        assert shipped.encoder is not None
+        assert shipped.denoiser_map is not None
+        assert (shipped.encoder.epochs, shipped.denoiser_map.epochs) == (400, 600)
+
+
+GOOD = 'family = "helmholtz"\noutput = "out"\n[encoder]\nepochs = 2\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        (GOOD + "epoch = 3\n", ["encoder.epoch", "Extra inputs"]),
+        ("colour = 1\n" + GOOD, ["colour"]),
+        (GOOD.replace("2", '"two"'), ["encoder.epochs", "integer"]),
+        (GOOD.replace("2", "0"), ["encoder.epochs", "greater than or equal to 1"]),
+        (GOOD.replace("helmholtz", "helmhotz"), ["did you mean 'helmholtz'"]),
+        ('preset = "huge"\n' + GOOD, ["preset", "paper, compact"]),
+        ('regimes = ["balanced"]\n' + GOOD, ["balanced", "has the regimes helmholtz"]),
+        ('family = "helmholtz"\noutput = "out"\n', ["trains nothing", "encoder"]),
+        (GOOD.replace('output = "out"\n', ""), ["output", "required"]),
+        ("family = ", ["not TOML"]),
+        (GOOD + "[denoiser_true]\nbeta_end = 2.0\n", ["denoiser_true.beta_end"]),
+        (GOOD + "[denoiser_true]\nbeta_start = 0.5\n", ["denoiser_true", "beta_start <= beta_end"]),
+        ('mixed_precision = "fp8"\n' + GOOD, ["mixed_precision"]),
+    ],
+)
+def test_bad_configurations_are_refused(tmp_path, text, fragments):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_config(path)
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+def test_a_configuration_that_is_not_there_is_said_so(tmp_path):
+    with pytest.raises(UsageError, match=r"shipped configurations: .*helmholtz-compact"):
+        load_config("helmholtz-compat")
+    with pytest.raises(UsageError, match="cannot read"):
+        load_config(tmp_path / "none.toml")
+
+
+def test_an_unknown_stage_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="has no stage 'denoiser_map'"):
+        train(config(tmp_path, encoder={"epochs": 1}), stage="denoiser_map")
+
+
+# The command line
+
+
+def command(capsys, *arguments):
+    with pytest.raises(SystemExit) as leaving:
+        main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return leaving.value.code or 0, captured.out, captured.err
+
+
+def test_the_command_trains_and_resumes(tmp_path, capsys):
+    path = tmp_path / "run.toml"
+    path.write_text(
+        f'family = "helmholtz"\npreset = "tiny"\noutput = "{tmp_path}/run"\n'
+        "[data]\nnum_per_regime = 4\nnum_validation = 2\nshape = [32, 32]\nnum_modes = 2\n[encoder]\nepochs = 1\n"
+    )
+    code, out, _ = command(capsys, "train", path)
+    assert code == 0
+    assert f"weights={tmp_path}/run" in out
+    code, _, err = command(capsys, "train", path)
+    assert code == 2
+    assert "--resume" in err
+    assert command(capsys, "train", path, "--resume", "-q")[:2] == (0, "")
+    assert command(capsys, "train", path, "--stage", "decoder")[0] == 2
+    path.write_text("family = 3")
+    assert command(capsys, "train", path)[0] == 2
+
+
+# Several processes
+
+
+@pytest.mark.slow
+def test_two_processes_train_together(tmp_path):
+    """Through `accelerate launch`, on CPUs: each process sees half of the batches, and one of them writes.
+
+    Its option ``--cpu`` starts one process, whatever ``--num_processes`` says, unless there is MPI; ``--multi_gpu``
+    starts them all, and the environment keeps them on CPUs, where they talk through gloo.
+    """
+    path = tmp_path / "two.toml"
+    path.write_text(
+        f'family = "helmholtz"\noutput = "{tmp_path}/run"\n'
+        "[data]\nnum_per_regime = 8\nnum_validation = 2\nshape = [32, 32]\nnum_modes = 2\n"
+        "[encoder]\nepochs = 2\nbatch_size = 2\n"
+        "[denoiser_map]\nepochs = 2\nbatch_size = 2\nnum_steps = 20\nmap_steps = 3\nmap_restarts = 1\n"
+    )
+    program = "from latentpde.cli import main; main()"
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"]
+    launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    launch += ["--main_process_port", str(port), str(script), "train", str(path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    done = subprocess.run(launch, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for stage in ("encoder", "denoiser_map"):
+        assert len(rows(tmp_path / "run", stage)) == 2
+        load_weights(stage, families.get("helmholtz"), tmp_path / "run")
+    checkpoint = Checkpoint.latest(tmp_path / "run" / "encoder")
+    assert checkpoint is not None
+    assert checkpoint.record["number of processes"] == 2
+    (tmp_path / "run" / "helmholtz-encoder.json").unlink()
+    with pytest.raises(UsageError, match="number of processes"):
+        train(path, resume=True, stage="encoder")

@@ -123,7 +123,8 @@ def sample_box(
         )
         populations += halves
         gap, tolerance, effective = _compare(halves)
-        trusted = gap <= tolerance and effective >= 0.25 * effort.target
+        fresh = all(half.is_fresh for half in halves)
+        trusted = fresh and gap <= tolerance and effective >= 0.25 * effort.target
         if trusted or sum(p.num_evaluations for p in populations) > effort.most_evaluations:
             break
     points, log_weights = _merge(populations)
@@ -146,13 +147,18 @@ def sample_box(
 
 
 class _Population:
-    """The samples of one half that still matter, and everything they were proposed from."""
+    """The samples of one half that still matter, and everything they were proposed from.
+
+    ``is_fresh`` says that none of them had a part in shaping what it was drawn from: weights of those that had come
+    out too small.
+    """
 
     def __init__(self, dim: int, num_evaluations: int = 0):
         self.points, self.values = np.empty((0, dim)), np.empty(0)
         self.log_proposed = np.empty(0)  # log of the sum over proposals of number drawn times density
         self.num_uniform, self.num_drawn, self.num_evaluations = 0, 0, num_evaluations
         self.components: list[Mixture] = []
+        self.is_fresh = True
 
     def add(self, points: ndarray, values: ndarray, proposal: Mixture | None, num_drawn: int) -> None:
         """Samples inside the box of ``num_drawn`` from a proposal; what fell outside has no weight but counts."""
@@ -240,10 +246,8 @@ def _search(
 def _harvest(
     half: _Population, proposal: Mixture, log_density: LogDensity, effort: Effort, scale: int, generator
 ) -> _Population:
-    """Samples that had no part in shaping what they are drawn from: weights of those that had come out too small.
-
-    Where they do not suffice, or do not meet again what the search has met, they are added to it and it goes on.
-    """
+    """Fresh samples of the last proposal. Where they do not suffice, or do not meet again what the search has met, they
+    are added to it and it goes on; if that does not help, all it has is returned, and is not fresh."""
     for _ in range(_MOST_HARVESTS):
         harvest = _Population(half.points.shape[1], half.num_evaluations)
         for _ in range(_MOST_BATCHES):
@@ -256,6 +260,7 @@ def _harvest(
             return harvest
         half.add(harvest.points, harvest.values, proposal, harvest.num_drawn)
         proposal = _climb(half, log_density, effort, scale, generator) or proposal
+    half.is_fresh = False
     return half
 
 

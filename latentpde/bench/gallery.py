@@ -147,7 +147,7 @@ class Uncertainty(Benchmark):
         return [Job(row=row, simulation=cases_of(regime)) for row in plan.rows for regime in plan.regimes]
 
     def show(self, plan: Plan) -> list:
-        spread = [row for row in plan.rows if row.method in ("exact", "map-diffusion", "enc-diffusion")][:1]
+        spread = [row for row in plan.rows if row.method in ("exact", "map_diffusion", "enc_diffusion")][:1]
         table = plan.frame(self.jobs(plan))
         return [
             *((f"Mean, error and standard deviation, method {row.name}.", self._maps(row)) for row in spread),
@@ -194,7 +194,7 @@ class FunDPS(Benchmark):
     title = "beside FunDPS on advection-diffusion, radial and grid masks"
     num = 20
     regimes = ADVECTION_DIFFUSION
-    compared = ("exact", "map-diffusion", "enc-diffusion", "fundps")
+    compared = ("exact", "map_diffusion", "enc_diffusion", "fundps")
 
     def jobs(self, plan: Plan) -> list[Job]:
         return [

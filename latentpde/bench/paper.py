@@ -1,6 +1,6 @@
 """Figures that the paper prints, to stand beside ours. Tsao, Chaney and Veveakis, *LatentPDE*.
 
-Its methods are named as ours; ``map-diffusion`` is their LatentPDE-MAP and ``enc-diffusion`` their LatentPDE-Enc.
+Its methods are named as ours; ``map_diffusion`` is their LatentPDE-MAP and ``enc_diffusion`` their LatentPDE-Enc.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def _table(rows: dict[str, tuple[float | None, ...]]) -> Scores:
 #: With a source.
 TABLE_1 = _table(
     {
-        "map-diffusion": (0.128, 2.442, None, 0.087, 0.601, 3.952, None, 0.388, 0.088, 3.628, None, 0.071),
-        "enc-diffusion": (0.103, 1.570, None, 0.056, 0.743, 4.042, None, 0.458, 0.052, 3.433, None, 0.025),
+        "map_diffusion": (0.128, 2.442, None, 0.087, 0.601, 3.952, None, 0.388, 0.088, 3.628, None, 0.071),
+        "enc_diffusion": (0.103, 1.570, None, 0.056, 0.743, 4.042, None, 0.458, 0.052, 3.433, None, 0.025),
         "enkf": (0.134, 10.819, None, 0.104, 0.626, 3.736, None, 0.484, 0.044, 7.474, None, 0.031),
         "3dvar": (0.112, 7.322, 0.104, None, 0.605, 3.554, 0.507, None, 0.038, 4.265, 0.028, None),
         "pinn": (0.170, 7.767, 0.137, None, 0.732, 6.113, 0.573, None, 0.083, 5.662, 0.071, None),
@@ -35,8 +35,8 @@ TABLE_1 = _table(
 #: Without a source.
 TABLE_NO_SOURCE = _table(
     {
-        "map-diffusion": (0.080, 1.049, None, 0.058, 0.626, 3.932, None, 0.415, 0.023, 2.918, None, 0.020),
-        "enc-diffusion": (0.082, 1.092, None, 0.062, 0.653, 3.982, None, 0.453, 0.022, 2.893, None, 0.018),
+        "map_diffusion": (0.080, 1.049, None, 0.058, 0.626, 3.932, None, 0.415, 0.023, 2.918, None, 0.020),
+        "enc_diffusion": (0.082, 1.092, None, 0.062, 0.653, 3.982, None, 0.453, 0.022, 2.893, None, 0.018),
         "enkf": (0.082, 12.500, None, 0.064, 0.631, 3.709, None, 0.491, 0.039, 7.467, None, 0.025),
         "3dvar": (0.131, 9.012, 0.069, None, 0.628, 3.413, 0.496, None, 0.031, 4.310, 0.029, None),
         "pinn": (0.169, 8.224, 0.136, None, 0.743, 6.221, 0.585, None, 0.080, 5.500, 0.067, None),
@@ -44,21 +44,21 @@ TABLE_NO_SOURCE = _table(
 )
 
 #: RMSE over advection-diffusion; keys are Adam steps of the MAP initialisation.
-MAP_BUDGET = {"map-diffusion": {80: 0.1223, 40: 0.1332, 20: 0.1103}}
+MAP_BUDGET = {"map_diffusion": {80: 0.1223, 40: 0.1332, 20: 0.1103}}
 
 #: RMSE over advection-diffusion; keys are the guidance scale.
 GUIDANCE = {
-    "map-diffusion": {80.0: 0.1223, 40.0: 0.1216, 0.0: 0.1210},
-    "enc-diffusion": {80.0: 0.1033, 40.0: 0.1045, 0.0: 0.1073},
+    "map_diffusion": {80.0: 0.1223, 40.0: 0.1216, 0.0: 0.1210},
+    "enc_diffusion": {80.0: 0.1033, 40.0: 0.1045, 0.0: 0.1073},
 }
 
 #: RMSE over advection-diffusion; keys are the refinement's anchor weight, 0 for no refinement.
-REFINEMENT = {"map-diffusion": {0.01: 0.1223, 0.0: 0.1027}, "enc-diffusion": {0.01: 0.1033, 0.0: 0.1347}}
+REFINEMENT = {"map_diffusion": {0.01: 0.1223, 0.0: 0.1027}, "enc_diffusion": {0.01: 0.1033, 0.0: 0.1347}}
 
 #: Seconds for one advection-diffusion case on one A5000 GPU, and millions of parameters.
 RUNTIME = {
-    "map-diffusion": (78.65, 7.06),
-    "enc-diffusion": (33.12, 9.62),
+    "map_diffusion": (78.65, 7.06),
+    "enc_diffusion": (33.12, 9.62),
     "fundps": (91.21, 184.6),
     "enkf": (3.15, None),
     "3dvar": (3.84, None),

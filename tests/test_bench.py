@@ -230,6 +230,7 @@ def test_scores_are_what_they_were(tmp_path):
         for regime in record["regimes"]:
             lines = store.find(job_of(name, regime), record["num"])
             for score in ("rmse", "crps"):
-                found = [line[score] for line in lines.values()]
-                # Monte Carlo error of 12 draws, and what another machine's rounding does to a search
-                np.testing.assert_allclose(found, record["scores"][name][regime][score], rtol=0.1, atol=2e-3)
+                known = record["scores"][name][regime][score]
+                found = np.mean([line[score] for line in lines.values()])
+                # five times what another seed does, because another machine's rounding is another seed, and 2 %
+                assert abs(found - known["mean"]) < 5 * known["std"] + 0.02 * known["mean"], (name, regime, score)

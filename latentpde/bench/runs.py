@@ -135,17 +135,23 @@ def true_fields(cases: xr.DataTree) -> Float[np.ndarray, "sample y x"]:
     return (truth.isel(time=-1) if "time" in truth.dims else truth).values.astype(float)
 
 
-def solve(job: Job, start: int, stop: int) -> Solved:
-    """Run a method on some cases. It sees an `Observation`."""
+def solve(job: Job, start: int, stop: int, seed: int | None = None) -> Solved:
+    """Run a method on some cases. It sees an `Observation`.
+
+    Args:
+        job: the method and the cases.
+        start, stop: which of the cases.
+        seed: of the method; by default another for each batch, so that cases do not share their randomness.
+    """
     cases = job.simulation.cases(start, stop)
     fine = cases["truth/initial"] if job.row.fine_initial else None
     observation = Observation.from_dataset(cases, fine_initial=fine)
     options = job.row.options(job.regime.family)
     if job.family is not None:  # nothing of what made the cases is given away
         options |= {"bounds": get_family(job.family).bounds, "forcing_std": DEFAULT_FORCING_STD}
-    # Another seed for each batch, so that cases do not share their randomness.
+    seed = start if seed is None else seed
     posterior = reconstruct(
-        observation, job.family, method=job.row.method, num_samples=job.row.num_draws, seed=start, **options
+        observation, job.family, method=job.row.method, num_samples=job.row.num_draws, seed=seed, **options
     )
     known = cases["truth"].to_dataset()
     kinds = (known[name].values.astype(str) for name in ("mask_kind", "initial_kind"))

@@ -35,8 +35,8 @@ from latentpde.latent import forcing_scale
 from latentpde.modes import Modes, as_wavenumbers, fold, heard_modes, is_even, phases
 from latentpde.observation import Observation
 
-# Above this many readings the information form is the cheaper one.
-COVARIANCE_LIMIT = 400
+# Above this many readings the information form is the cheaper one; of several snapshots it sums complex matrices.
+COVARIANCE_LIMIT, COVARIANCE_LIMIT_OF_SEVERAL = 500, 800
 _LIKENESS_BATCH = 256
 _MEANS_AT_ONCE = 64
 _BATCH_VALUES = 2**18  # entries of the largest array of a batch: 2 MB, which caches hold
@@ -73,7 +73,8 @@ class CollapsedModel:
         self.values = observation.values[0][mask]
         self.variance = observation.noise_std[0][mask] ** 2 + extra_variance
         positions = _positions(observation, order)
-        self._form = form or ("covariance" if len(self.values) <= COVARIANCE_LIMIT else "information")
+        most = COVARIANCE_LIMIT if len(self.times) == 1 else COVARIANCE_LIMIT_OF_SEVERAL
+        self._form = form or ("covariance" if len(self.values) <= most else "information")
 
         state = Modes.of((initial_hat.shape[-2], initial_hat.shape[-1]), observation)
         mean = state.weight * state.attenuation * initial_hat.flatten()

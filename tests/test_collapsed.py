@@ -202,7 +202,7 @@ def test_the_forms_agree_on_either_side_of_the_switch(monkeypatch):
     theta = thetas(decoder, 5)
     results = []
     for limit in (len(observation.values[observation.mask]), len(observation.values[observation.mask]) - 1):
-        monkeypatch.setattr(collapsed, "COVARIANCE_LIMIT", limit)
+        monkeypatch.setattr(collapsed, "COVARIANCE_LIMIT_OF_SEVERAL", limit)
         model = model_of(observation, decoder)
         results.append((model.log_likelihood(theta), model.source(model.conditional(theta))))
     for a, b in zip(*results, strict=True):

@@ -31,7 +31,8 @@ def block() -> str:
             cells.append(found[0][1].split(" ±")[0] + printed)
             seconds.append(float(found[0][7]))
         if seconds:
-            lines.append(f"| `{method}` | " + " | ".join(cells) + f" | {min(seconds):.2g} to {max(seconds):.2g} |")
+            name = f"`{method}`" + _fewer(method, by_family)
+            lines.append(f"| {name} | " + " | ".join(cells) + f" | {min(seconds):.2g} to {max(seconds):.2g} |")
     exact = json.loads((ROOT / "results/exact.json").read_text())
     scores = [exact["scores"][regime]["all"] for regime in exact["scores"]]
     ninety = [100 * s["coverage90"] for s in scores]
@@ -54,6 +55,15 @@ def block() -> str:
         textwrap.fill(after, 120) + "\n" + END,
     ]
     return "\n\n".join(parts)
+
+
+def _fewer(method: str, by_family: dict) -> str:
+    """How many cases a method had in all, where others had more."""
+    counts: dict[str, int] = {}
+    for table in by_family.values():
+        for row in table["rows"]:
+            counts[row[0]] = counts.get(row[0], 0) + int(row[8].split(",")[0])
+    return "" if counts[method] == max(counts.values()) else f" ({counts[method]} cases)"
 
 
 def updated(text: str) -> str:

@@ -70,9 +70,7 @@ class Runtime(Benchmark):
             "parameters",
             "paper's",
         )
-        return [
-            Table(self.title, heads, tuple(rows), (f"On {machine}, {threads} thread(s); the paper: one A5000 GPU.",))
-        ]
+        return [Table(self.title, heads, tuple(rows), (note,))]
 
 
 class Pareto(Benchmark):

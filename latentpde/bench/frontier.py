@@ -62,8 +62,8 @@ class Runtime(Benchmark):
         threads = ", ".join(sorted({str(v) for v in table["threads"]})) if "threads" in table else NONE
         machine = ", ".join(sorted({str(v) for v in table["hardware"]})) if "hardware" in table else NONE
         note = (
-            f"On {machine}, {threads} thread(s); the paper: one A5000 GPU. Cases per second are those of table 1's runs, "
-            "with whatever threads and company they had."
+            f"On {machine}, {threads} thread(s); the paper: one A5000 GPU. Cases per second are those of table 1's "
+            "runs, with whatever threads and company they had."
         )
         heads = (
             "method",

@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import latentpde.bench.runs as runs
-import latentpde.bench.studies as studies
-from latentpde.bench import benchmarks, run_benchmark
+from latentpde.bench import benchmarks, peers, run_benchmark, scaling, studies
 from latentpde.bench.benchmark import cases_of
+from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
 from latentpde.bench.runs import Job, Store, measure, missing
 from latentpde.bench.tables import Table, number
 from latentpde.cli import main
 from latentpde.errors import DataError, UsageError
-from latentpde.estimators import Estimator, methods
+from latentpde.estimators import Estimator, make_estimator, methods
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 
@@ -101,6 +101,24 @@ def test_a_line_cut_short_is_run_again(tmp_path, guess, counted):
     assert len(Store(tmp_path / "runs").find(job_of(guess), 2)) == 2
 
 
+def test_only_what_is_missing_between_others_is_run(tmp_path, guess, counted):
+    run_benchmark("table1", tmp_path, num=6, methods=[guess], regimes=["diffusion"])
+    path = tmp_path / "runs" / "guess.jsonl"
+    kept = [line for line in path.read_text().splitlines() if json.loads(line)["index"] not in (1, 4)]
+    path.write_text("\n".join(kept) + "\n")
+    run_benchmark("table1", tmp_path, num=6, methods=[guess], regimes=["diffusion"])
+    assert counted[6:] == [1, 4]
+
+
+def test_lines_survive_a_run_that_was_killed(tmp_path):
+    path = tmp_path / "some.jsonl"
+    assert read_lines(path) == []
+    append_lines(path, [{"a": 1}, {"a": 2}])
+    path.write_bytes(path.read_bytes()[:-4])  # the last line is cut short
+    append_lines(path, [{"a": 3}])
+    assert read_lines(path) == [{"a": 1}, {"a": 3}]
+
+
 def test_what_differs_in_anything_is_another_run(guess):
     same = job_of(guess)
     others = [
@@ -168,6 +186,40 @@ def test_the_filters_ensemble_study_compares_with_its_pilot(monkeypatch):
     (line,) = measure(Job(row=filter_row, simulation=cases_of("diffusion"), measure="members"), 0, 1)
     assert line["apart"]["32"] == 0, "the same members give the same mean"
     assert line["apart"]["2"] > 1e-3
+
+
+@pytest.mark.parametrize("name", [n for n in benchmarks.names() if n.startswith("ablation")])
+def test_ablations_change_options_that_there_are(name):
+    benchmark = benchmarks.get(name)
+    for method, values in benchmark.printed.items():
+        usual = make_estimator(method)
+        changed = [make_estimator(method, **{benchmark.option: value}) for value in values]
+        assert len({getattr(estimator, benchmark.option) for estimator in changed}) == len(values)
+        assert type(getattr(changed[0], benchmark.option)) is type(getattr(usual, benchmark.option))
+
+
+def test_scaling_keeps_what_it_measured_and_shows_what_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaling, "SIZES", {"output": [{"output": 16}, {"output": -1}]})
+    for _ in range(2):
+        shown = run_benchmark("scaling", tmp_path, num=2, regimes=["diffusion"])
+    (table,) = [table for table in shown if table.title.endswith("output")]
+    assert [cells[0] for cells in table.rows] == ["diffusion, 16"]
+    assert float(table.rows[0][1]) > 0
+    assert len(shown[-1].notes) == 1
+    assert "output -1" in shown[-1].notes[0]
+    lines = read_lines(tmp_path / "runs" / "scaling.jsonl")
+    assert [line["output"] for line in lines] == [16, -1, -1], "what failed is tried again, what did not is not"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:::pyro", "ignore:::torch")
+def test_peers_agree_where_there_is_one_mode(monkeypatch):
+    pytest.importorskip("pyro")
+    monkeypatch.setattr(peers, "NUM_WARMUP", 100)
+    monkeypatch.setattr(peers, "NUM_STEPS", 200)
+    (line,) = peers.compare("helmholtz", 0, ["NUTS, 2 chains"])
+    assert line["r_hat"] < 1.1
+    assert line["apart"] < 0.5
 
 
 def test_the_page_says_what_to_do_where_there_is_nothing(tmp_path):

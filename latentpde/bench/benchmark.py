@@ -7,13 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from latentpde.bench.lines import Line, append_lines, read_lines
 from latentpde.bench.rows import Row, chosen_rows
-from latentpde.bench.runs import SEED, Job, Store, frame, run
+from latentpde.bench.runs import SEED, Job, Store, frame, hardware, run
 from latentpde.bench.tables import Frame, Table
 from latentpde.errors import DataError, UsageError
 from latentpde.io import atomic_path
+from latentpde.progress import progress
 from latentpde.registry import Registry
 from latentpde.simulation import PAPER_REGIMES, Simulation, regimes
 
@@ -66,6 +68,11 @@ class Benchmark(ABC):
     def jobs(self, plan: Plan) -> list[Job]:
         """What must have been run."""
 
+    def has_run(self, plan: Plan) -> bool:
+        """Whether there is anything to show."""
+        jobs = self.jobs(plan)
+        return not jobs or not plan.frame(jobs).empty
+
     def run(self, plan: Plan, *, workers: int, again: bool, show_progress: bool) -> None:
         """Run what is missing."""
         jobs = self.jobs(plan)
@@ -76,6 +83,53 @@ class Benchmark(ABC):
     @abstractmethod
     def show(self, plan: Plan) -> list[Table | tuple[str, Figure]]:
         """Tables, and figures with their captions, of what has been run."""
+
+
+class Study(Benchmark):
+    """A benchmark that compares no rows and keeps lines of its own, in a file of its name."""
+
+    rows = ("exact",)
+
+    def jobs(self, plan: Plan) -> list[Job]:
+        return []
+
+    def has_run(self, plan: Plan) -> bool:
+        return bool(self.lines(plan))
+
+    def lines(self, plan: Plan) -> list[Line]:
+        """What was measured; failures are left out, so that they are tried again."""
+        return [line for line in read_lines(self._path(plan)) if "failed" not in line]
+
+    def failures(self, plan: Plan) -> tuple[str, ...]:
+        """A sentence for each failure that no success has followed."""
+        found = []
+        for line in read_lines(self._path(plan)):
+            task = {name: value for name, value in line.items() if name not in ("failed", "hardware")}
+            if "failed" in line and not any(task.items() <= done.items() for done in self.lines(plan)):
+                found.append(f"Failed: {', '.join(f'{k} {v}' for k, v in task.items())}: {line['failed']}")
+        return tuple(dict.fromkeys(found))
+
+    def run(self, plan: Plan, *, workers: int, again: bool, show_progress: bool) -> None:
+        path = self._path(plan)
+        if again:
+            path.unlink(missing_ok=True)
+        tasks = self.missing(plan)
+        with progress(self.name, len(tasks), show=show_progress) as advance:
+            for task in tasks:
+                for line in self.measure(task):
+                    append_lines(path, [{**line, "hardware": hardware()}])
+                advance(1)
+
+    @abstractmethod
+    def missing(self, plan: Plan) -> list[Any]:
+        """What is still to be measured, one task after another."""
+
+    @abstractmethod
+    def measure(self, task: Any) -> Iterable[Line]:
+        """The lines of one task, as they come."""
+
+    def _path(self, plan: Plan) -> Path:
+        return plan.store.folder / f"{self.name}.jsonl"
 
 
 benchmarks: Registry[Benchmark] = Registry("benchmark", "benchmarks", "latentpde.benchmarks")
@@ -130,8 +184,7 @@ def run_benchmark(
     plan = make_plan(benchmark, folder, num=num, methods=methods, chosen_regimes=regimes)
     if not draw_only:
         benchmark.run(plan, workers=workers, again=again, show_progress=show_progress)
-    jobs = benchmark.jobs(plan)
-    if draw_only and jobs and plan.frame(jobs).empty:
+    if draw_only and not benchmark.has_run(plan):
         raise DataError(f"nothing of {benchmark.name} has been run in {folder}; leave --draw-only out to run it")
     shown = benchmark.show(plan)
     write(benchmark, shown, folder)

@@ -8,54 +8,46 @@ reached, or later where its exploration alone gives it more. Of NUTS two chains 
 from __future__ import annotations
 
 import importlib.util
-import json
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
-from latentpde.bench.runs import Job, hardware, short
+from latentpde.bench.benchmark import Plan, Study, benchmarks, cases_of
+from latentpde.bench.lines import Line
+from latentpde.bench.runs import short
 from latentpde.bench.tables import NONE, Table, number
 from latentpde.collapsed import CollapsedModel
 from latentpde.estimators import make_estimator
 from latentpde.estimators.base import decoder_for
 from latentpde.initial_state import InitialState
 from latentpde.observation import Observation
-from latentpde.progress import progress
 
 PEERS = {"nautilus, 500 live points": "nautilus", "nautilus, 2000 live points": "nautilus", "NUTS, 2 chains": "pyro"}
 NUM_CHAINS, NUM_WARMUP, NUM_STEPS = 2, 250, 500
 
 
-class Peers(Benchmark):
+class Peers(Study):
     name = "peers"
     title = "general samplers on the same likelihood"
     num = 1
     regimes = ("diffusion", "advection", "klein_gordon", "helmholtz")
-    rows = ("exact",)
     in_all = False  # it needs an extra, and minutes for a case
 
-    def jobs(self, plan: Plan) -> list[Job]:
-        return []
-
-    def run(self, plan: Plan, *, workers: int, again: bool, show_progress: bool) -> None:
-        path = self._path(plan)
-        if again:
-            path.unlink(missing_ok=True)
-        known = {(line["regime"], line["index"], line["peer"]) for line in self._lines(plan)}
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def missing(self, plan: Plan) -> list[tuple[str, int, list[str]]]:
+        known = {(line["regime"], line["index"], line["peer"]) for line in self.lines(plan)}
         names = [name for name, package in PEERS.items() if importlib.util.find_spec(package)]
-        cases = [(regime, index) for regime in plan.regimes for index in range(plan.num)]
-        cases = [case for case in cases if any((*case, name) not in known for name in names)]
-        with progress(self.name, len(cases) * len(names), show=show_progress) as advance:
-            for regime, index in cases:
-                for line in compare(regime, index, [name for name in names if (regime, index, name) not in known]):
-                    with path.open("a") as file:
-                        file.write(json.dumps({**line, "hardware": hardware()}) + "\n")
-                    advance(1)
+        tasks = [
+            (regime, index, [name for name in names if (regime, index, name) not in known])
+            for regime in plan.regimes
+            for index in range(plan.num)
+        ]
+        return [task for task in tasks if task[2]]
+
+    def measure(self, task: tuple[str, int, list[str]]) -> Iterator[Line]:
+        return compare(*task)
 
     def show(self, plan: Plan) -> list:
         rows = [
@@ -71,7 +63,7 @@ class Peers(Benchmark):
                 f"{line['apart']:.2f}",
                 NONE if line["r_hat"] is None else f"{line['r_hat']:.2f}",
             )
-            for line in self._lines(plan)
+            for line in self.lines(plan)
             if line["regime"] in plan.regimes
         ]
         absent = sorted({package for package in PEERS.values() if not importlib.util.find_spec(package)})
@@ -85,15 +77,8 @@ class Peers(Benchmark):
         heads += ("log evidence", "exact's", "apart", "R-hat")
         return [Table(self.title, heads, tuple(rows), tuple(notes))]
 
-    def _path(self, plan: Plan) -> Path:
-        return plan.store.folder / "peers.jsonl"
 
-    def _lines(self, plan: Plan) -> list[dict[str, Any]]:
-        path = self._path(plan)
-        return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
-
-
-def compare(regime: str, index: int, names: list[str]):
+def compare(regime: str, index: int, names: list[str]) -> Iterator[Line]:
     """A line for each sampler on one case."""
     simulation = cases_of(regime)
     latent = simulation.latent

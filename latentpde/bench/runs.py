@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ import torch
 from jaxtyping import Float
 
 from latentpde import __version__
+from latentpde.bench.lines import Line, append_lines, read_lines
 from latentpde.bench.rows import Row
 from latentpde.bench.tables import Frame
 from latentpde.errors import UsageError
@@ -219,6 +221,7 @@ def short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
+@cache
 def hardware() -> str:
     """Cores and processor, as far as the system tells."""
     name = platform.processor() or platform.machine()
@@ -239,16 +242,11 @@ class Store:
     """
 
     folder: Path
-    _lines: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    _lines: dict[str, Line] = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
         for path in sorted(self.folder.glob("*.jsonl")):
-            for text in path.read_text().splitlines():
-                try:
-                    line = json.loads(text)
-                    self._lines[_key(line)] = line
-                except (ValueError, KeyError, TypeError):
-                    continue  # what a run that was killed left behind; it is measured again
+            self._lines |= {_key(line): line for line in read_lines(path) if {"method", "index"} <= line.keys()}
 
     def find(self, job: Job, num: int) -> dict[int, dict[str, Any]]:
         """Lines of the first cases of a job, by case."""
@@ -256,14 +254,10 @@ class Store:
         found = {i: self._lines.get(_key({**identity, "index": i})) for i in range(job.row.count(num))}
         return {i: line for i, line in found.items() if line is not None}
 
-    def add(self, lines: list[dict[str, Any]]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for line in lines:
-            path = self.folder / f"{line['method']}.jsonl"
-            whole = not path.exists() or not path.stat().st_size or path.read_bytes()[-1:] == b"\n"
-            with path.open("a") as file:
-                file.write(("" if whole else "\n") + json.dumps(line) + "\n")
-            self._lines[_key(line)] = line
+    def add(self, lines: list[Line]) -> None:
+        for method, some in groupby(lines, key=lambda line: line["method"]):
+            append_lines(self.folder / f"{method}.jsonl", some)
+        self._lines |= {_key(line): line for line in lines}
 
     def forget(self, jobs: Iterable[Job], num: int) -> None:
         """Leave some lines out of account; new ones, written behind them, replace them for good."""
@@ -279,8 +273,7 @@ _IDENTITY = (
 
 
 def _key(line: dict[str, Any]) -> str:
-    return json.dumps([line[name] if name in ("method", "index") else line.get(name) for name in _IDENTITY],
-                      sort_keys=True)  # fmt: skip
+    return json.dumps([line.get(name) for name in _IDENTITY], sort_keys=True)
 
 
 def missing(jobs: Iterable[Job], num: int, store: Store) -> list[tuple[Job, int, int]]:
@@ -291,9 +284,15 @@ def missing(jobs: Iterable[Job], num: int, store: Store) -> list[tuple[Job, int,
         for start in range(0, count, size):
             # what failed is tried again: weights or a package may have come since
             wanted = [i for i in range(start, min(start + size, count)) if "failed" in done.get(i, {"failed": True})]
-            if wanted:
-                tasks.append((job, wanted[0], wanted[-1] + 1))
+            tasks += [(job, first, last + 1) for first, last in _stretches(wanted)]
     return sorted(tasks, key=lambda task: task[1])
+
+
+def _stretches(indices: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of numbers without a gap."""
+    for _, group in groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0]):
+        members = [index for _, index in group]
+        yield members[0], members[-1]
 
 
 def run(

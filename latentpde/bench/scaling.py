@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import resource
 import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks
-from latentpde.bench.runs import Job, hardware
+from latentpde.bench.benchmark import Plan, Study, benchmarks
+from latentpde.bench.lines import Line
 from latentpde.bench.tables import Table
-from latentpde.progress import progress
 
 SIZES: dict[str, list[dict[str, int]]] = {
     "coarse grid": [{"coarse": n, "readings": 51} for n in (32, 64, 128, 256)],
@@ -55,65 +52,45 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-class Scaling(Benchmark):
+class Scaling(Study):
     name = "scaling"
     title = "time and memory of the exact posterior as the problem grows"
     num = 7  # here the number of sizes, from the smallest on
-    rows = ("exact",)
     regimes = ("balanced", "klein_gordon")
 
-    def jobs(self, plan: Plan) -> list[Job]:
-        return []
-
-    def run(self, plan: Plan, *, workers: int, again: bool, show_progress: bool) -> None:
-        """Each size in a process of its own, so that its peak memory is its own."""
-        path = self._path(plan)
-        if again:
-            path.unlink(missing_ok=True)
-        known = self._lines(plan)
+    def missing(self, plan: Plan) -> list[Line]:
         wanted = [
             {"varied": varied, "regime": regime, **size}
             for varied, sizes in SIZES.items()
             for regime in plan.regimes
             for size in sizes[: plan.num]
-            if not any({"varied": varied, "regime": regime, **size}.items() <= line.items() for line in known)
         ]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with progress(self.name, len(wanted), show=show_progress) as advance:
-            for size in wanted:
-                arguments = {name: value for name, value in size.items() if name != "varied"}
-                context = multiprocessing.get_context("spawn")
-                with ProcessPoolExecutor(1, mp_context=context) as pool:
-                    try:
-                        found = pool.submit(cost, **arguments).result()
-                    except Exception as error:  # out of memory ends the process and not this one
-                        found = {"failed": f"{type(error).__name__}: {error}"[:200]}
-                with path.open("a") as file:
-                    file.write(json.dumps({**size, **found, "hardware": hardware()}) + "\n")
-                advance(1)
+        known = self.lines(plan)
+        return [size for size in wanted if not any(size.items() <= line.items() for line in known)]
+
+    def measure(self, task: Line) -> list[Line]:
+        """In a process of its own, so that its peak memory is its own and running out of it ends nothing else."""
+        arguments = {name: value for name, value in task.items() if name != "varied"}
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            try:
+                found = pool.submit(cost, **arguments).result()
+            except Exception as error:
+                found = {"failed": f"{type(error).__name__}: {error}"[:200]}
+        return [{**task, **found}]
 
     def show(self, plan: Plan) -> list:
-        lines = self._lines(plan)
         shown = []
         for varied, name in _VARIED.items():
-            here = [line for line in lines if line["varied"] == varied and line["regime"] in plan.regimes]
+            here = [line for line in self.lines(plan) if line["varied"] == varied and line["regime"] in plan.regimes]
             rows = [
-                (f"{line['regime']}, {line[name]}", line["failed"])
-                if "failed" in line
-                else (f"{line['regime']}, {line[name]}", f"{line['posterior_s']:.2f}", f"{line['decode_s']:.2f}",
-                      str(line["memory_mb"]), f"{line['evaluations']:,}", "yes" if line["trusted"] else "no")
+                (f"{line['regime']}, {line[name]}", f"{line['posterior_s']:.2f}", f"{line['decode_s']:.2f}",
+                 str(line["memory_mb"]), f"{line['evaluations']:,}", "yes" if line["trusted"] else "no")
                 for line in sorted(here, key=lambda line: (plan.regimes.index(line["regime"]), line[name]))
             ]  # fmt: skip
             heads = (f"regime, {varied}", "posterior, s", "decoding, s", "memory, MB", "evaluations", "trusted")
-            shown.append(Table(f"Cost against {varied}", heads, tuple(rows)))
+            notes = self.failures(plan) if varied == "readings" else ()
+            shown.append(Table(f"Cost against {varied}", heads, tuple(rows), notes))
         return shown
-
-    def _path(self, plan: Plan) -> Path:
-        return plan.store.folder / "scaling.jsonl"
-
-    def _lines(self, plan: Plan) -> list[dict[str, Any]]:
-        path = self._path(plan)
-        return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
 
 
 benchmarks.register(Scaling.name, Scaling())

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.latent import Latent
-from latentpde.nn import Conditions, Units
+from latentpde.nn import Conditions, InferenceEncoder, Units
 from latentpde.observation import Observation
 from latentpde.posterior import LatentPosterior
 from latentpde.weights import Manifest, Trained
@@ -31,9 +31,10 @@ class LearnedPosterior(LatentPosterior):
 
 def encode(encoder: Trained, observation: Observation, latent: Latent) -> Float[Tensor, "sample latent"]:
     """The encoder's latents."""
-    units = encoder.units(latent)
+    network, units = encoder.network, encoder.units(latent)
+    assert isinstance(network, InferenceEncoder)
     with torch.no_grad():
-        return units.to_latent(encoder.network(Conditions.of(observation, units)).double())
+        return units.to_latent(network(Conditions.of(observation, units, network.case.num_probes)).double())
 
 
 def strangeness(manifest: Manifest, observation: Observation, latent: Latent) -> list[str]:

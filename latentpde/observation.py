@@ -163,6 +163,11 @@ class Observation:
         return self.mask.flatten(1).sum(1)
 
     @property
+    def typical_variance(self) -> Float[Tensor, " sample"]:
+        """Of each sample's noise: the harmonic mean over its readings."""
+        return self.num_readings.double() / (self.mask / self.noise_std**2).flatten(1).sum(1)
+
+    @property
     def refinement(self) -> int:
         """Fine cells per coarse cell and side: the fine initial state's, else the pooling, else 4."""
         if self.fine_initial is not None:
@@ -214,12 +219,11 @@ class ObservationOperator:
         self._u0_hat = u0_hat[:, None]
         variance = observation.noise_std**2
         counts = observation.num_readings.to(torch.float64)
-        typical = counts / (observation.mask / variance).flatten(1).sum(1)
-        weights = observation.mask * typical.reshape(-1, *[1] * (variance.ndim - 1)) / variance
+        weights = observation.mask * observation.typical_variance.reshape(-1, *[1] * (variance.ndim - 1)) / variance
         self._weights = (weights / (counts + EPSILON).reshape(-1, *[1] * (variance.ndim - 1)))[:, None]
         self._values = observation.values[:, None]
 
-    def predict(self, z: Float[Tensor, "sample draw latent"]) -> Float[Tensor, "sample draw time *reading"]:
+    def predict(self, z: Float[Tensor, "#sample draw latent"]) -> Float[Tensor, "sample draw time *reading"]:
         """Readings without noise, observed or not."""
         observation = self.observation
         spectrum = self.decoder.spectrum(z, self._u0_hat.to(_complex_like(z)), observation.times.to(z))
@@ -231,9 +235,19 @@ class ObservationOperator:
         assert positions is not None
         return evaluate(spectrum, positions[:, None, None].to(z), observation.grid.extent, observation.grid.origin)
 
-    def residual(self, z: Float[Tensor, "sample draw latent"]) -> Float[Tensor, "sample draw"]:
+    def residual(self, z: Float[Tensor, "#sample draw latent"]) -> Float[Tensor, "sample draw"]:
         """The masked residual ``J``."""
         return (self._weights.to(z) * (self.predict(z) - self._values.to(z)) ** 2).flatten(2).sum(-1)
+
+    def residual_and_gradient(
+        self, z: Float[Tensor, "sample draw latent"]
+    ) -> tuple[Float[Tensor, "sample draw"], Float[Tensor, "sample draw latent"]]:
+        """``J`` and its derivatives. Draws do not interact, so the gradient of the sum is each one's own."""
+        with torch.enable_grad():
+            z = z.detach().requires_grad_(True)
+            residual = self.residual(z)
+            (slope,) = torch.autograd.grad(residual.sum(), z)
+        return residual.detach(), slope
 
 
 def cell_averages(

@@ -33,7 +33,7 @@ from latentpde.checkpoints import (
 )
 from latentpde.errors import DataError, UsageError
 from latentpde.map_targets import map_targets
-from latentpde.nn import Units
+from latentpde.nn import InferenceEncoder, Units
 from latentpde.pde import get_family
 from latentpde.progress import Advance, progress
 from latentpde.training_config import Stage, StageTable, TrainingConfig, load_config
@@ -231,10 +231,10 @@ def _tasks(
     show_progress: bool,
 ) -> tuple[Task, Task]:
     """For training and for validation, which has targets of its own and drops nothing."""
-    device = accelerator.device
+    device, num_probes = accelerator.device, config.size.num_probes
     if stage == "encoder":
         assert config.encoder is not None
-        task = EncoderTask(device, config.encoder)
+        task = EncoderTask(device, num_probes, config.encoder)
         return task, task
     table = getattr(config, stage)
     num_readings = 0
@@ -242,6 +242,7 @@ def _tasks(
         targets = held_out = true_targets
     elif stage == "denoiser_enc":
         encoder = load_weights("encoder", get_family(config.family), folder).network.to(device)
+        assert isinstance(encoder, InferenceEncoder)
         targets = held_out = encoder_targets(encoder, device)
     else:
         num_readings = table.map_draws
@@ -252,8 +253,8 @@ def _tasks(
         accelerator.wait_for_everyone()
     statistics = statistics_of(targets, sets)
     return (
-        DenoiserTask(device, table, statistics, targets, num_readings, config.seed),
-        DenoiserTask(device, table.model_copy(update={"drop": 0.0}), statistics, held_out, 1, config.seed),
+        DenoiserTask(device, num_probes, table, statistics, targets, num_readings, config.seed),
+        DenoiserTask(device, num_probes, table.model_copy(update={"drop": 0.0}), statistics, held_out, 1, config.seed),
     )
 
 

@@ -80,6 +80,9 @@ class DenoiserTable(StageTable):
 
     Args:
         obs_weight: ``lambda_obs``, of the observation term.
+        coefficient_weight: of the coefficients' entries in the denoising loss, beside 1 for the forcing's. The best
+            denoiser does not depend on it, but a few entries of hundreds are learnt slowly.
+        draws: steps and noises per case and batch: what is known of a case takes longer than denoising it.
         drop: probability that the conditioning is dropped.
         num_steps, beta_start, beta_end: the schedule of noise.
         map_steps, map_restarts: of the MAP estimates that are its targets, where they are.
@@ -88,6 +91,8 @@ class DenoiserTable(StageTable):
 
     epochs: int = Field(default=600, ge=1)
     obs_weight: float = Field(default=0.1, ge=0)
+    coefficient_weight: float = Field(default=1.0, gt=0)
+    draws: int = Field(default=1, ge=1)
     drop: float = Field(default=0.1, ge=0, lt=1)
     num_steps: int = Field(default=400, ge=1)
     beta_start: float = Field(default=1e-4, gt=0, lt=1)
@@ -170,7 +175,8 @@ def load_config(source: str | Path) -> TrainingConfig:
         try:
             text = path.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read the configuration {path}: {error}") from error
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise UsageError(f"cannot read the configuration {path}: {reason}") from error
     try:
         config = TrainingConfig.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:

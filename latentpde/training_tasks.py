@@ -24,7 +24,7 @@ from torch import Tensor
 
 from latentpde.diffusion.schedule import Schedule
 from latentpde.latent import Statistics
-from latentpde.nn import Conditions, Units
+from latentpde.nn import Conditions, InferenceEncoder, Units
 from latentpde.observation import Observation, ObservationOperator
 from latentpde.training_config import DenoiserTable, EncoderTable
 from latentpde.training_data import RegimeData, on_device
@@ -38,9 +38,11 @@ class Task(ABC):
 
     Args:
         device: where the network is.
+        num_probes: that the network sees.
     """
 
     device: torch.device
+    num_probes: int
 
     @abstractmethod
     def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
@@ -56,7 +58,7 @@ class EncoderTask(Task):
     def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
         observation = data.read(indices, epoch)
         units = Units(data.simulation.latent, data.simulation.num_modes)
-        z = units.to_latent(model(Conditions.of(observation, units).to(self.device)).double())[:, None]
+        z = units.to_latent(model(Conditions.of(observation, units, self.num_probes).to(self.device)).double())[:, None]
         operator = ObservationOperator(on_device(observation, self.device), data.decoder)
         residual, size = operator.residual(z).mean(), z.square().sum(-1).mean()
         field = operator.predict(z)[:, 0].detach()
@@ -94,21 +96,22 @@ class DenoiserTask(Task):
         reading = epoch % self.num_readings if self.num_readings else epoch
         observation = data.read(indices, reading)
         units = Units(data.simulation.latent, data.simulation.num_modes)
-        conditions = Conditions.of(observation, units).to(self.device)
+        conditions = Conditions.of(observation, units, self.num_probes).to(self.device)
         target = self.statistics.normalise(self.targets(data, indices, observation, reading).double())
         drawn = self._draw(target.shape, (zlib.crc32(data.name.encode()), epoch, int(indices[0])))
         step, noise, keep = (part.to(self.device) for part in drawn)
-        clean = target.float().to(self.device)
-        noisy = self.schedule.add_noise(clean, noise, step.cpu())
+        noisy = self.schedule.add_noise(target.float().to(self.device)[:, None], noise, step.cpu())
         predicted = model(noisy, step, conditions, keep).float()
-        denoising = (predicted - noise).square().mean()
+        importance = torch.ones_like(noise[0, 0])
+        importance[: data.simulation.latent.num_coefficients] = self.table.coefficient_weight
+        denoising = ((predicted - noise).square() * importance / importance.mean()).mean()
         if not self.table.obs_weight:
             return {"loss": denoising, "denoising": denoising}
         level = self.schedule.alpha_bar(step.cpu()).to(self.device)
-        guess = self.schedule.clean_of(noisy.double(), predicted.double(), step.cpu()[:, None])
-        z = units.to_latent(self._denormalise(guess))[:, None]
+        guess = self.schedule.clean_of(noisy.double(), predicted.double(), step.cpu()[..., None])
+        z = units.to_latent(self._denormalise(guess))
         operator = ObservationOperator(on_device(observation, self.device), data.decoder)
-        observed = (level * keep * operator.residual(z)[:, 0]).mean()
+        observed = (level * keep[:, None] * operator.residual(z)).mean()
         return {
             "loss": denoising + self.table.obs_weight * observed,
             "denoising": denoising,
@@ -122,9 +125,10 @@ class DenoiserTask(Task):
         # regime, epoch and first case tell batches apart
         seed = int(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0] >> 1)
         generator = torch.Generator().manual_seed(seed)
-        step = torch.randint(self.table.num_steps, (shape[0],), generator=generator)
-        noise = torch.randn(shape, generator=generator)
-        return step, noise, torch.rand(shape[0], generator=generator) >= self.table.drop
+        num, draws = shape[0], self.table.draws
+        step = torch.randint(self.table.num_steps, (num, draws), generator=generator)
+        noise = torch.randn((num, draws, *shape[1:]), generator=generator)
+        return step, noise, torch.rand(num, generator=generator) >= self.table.drop
 
 
 def true_targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading: int) -> Tensor:
@@ -132,12 +136,12 @@ def true_targets(data: RegimeData, indices: np.ndarray, observation: Observation
     return _units(data).from_latent(data.z[torch.from_numpy(indices)].double())
 
 
-def encoder_targets(encoder: torch.nn.Module, device: torch.device) -> Targets:
+def encoder_targets(encoder: InferenceEncoder, device: torch.device) -> Targets:
     """What a trained encoder makes of the same readings."""
 
     @torch.no_grad()
     def targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading: int) -> Tensor:
-        return encoder(Conditions.of(observation, _units(data)).to(device)).cpu()
+        return encoder(Conditions.of(observation, _units(data), encoder.case.num_probes).to(device)).cpu()
 
     return targets
 

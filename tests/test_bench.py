@@ -257,6 +257,14 @@ def test_wrong_words_are_refused(arguments, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_place_that_cannot_be_written_to_is_found_out_before_any_work(tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("precious")
+    assert command("table1", "--num", "1", "--methods", "kriging", "-o", file) == 2
+    assert "cannot write results" in capsys.readouterr().err
+    assert file.read_text() == "precious"
+
+
 def test_rows_are_given_what_the_paper_gives_them():
     assert row("3dvar").fine_initial
     assert not row("3dvar-coarse").fine_initial

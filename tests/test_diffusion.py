@@ -10,7 +10,6 @@ import torch
 
 from latentpde.decoder import Decoder
 from latentpde.diffusion import Guidance, Refinement, ReverseChain, Schedule
-from latentpde.diffusion.guidance import residual_and_gradient
 from latentpde.errors import UsageError
 from latentpde.latent import Latent
 from latentpde.observation import Observation, ObservationOperator
@@ -194,7 +193,7 @@ def test_members_must_be_in_order():
 def test_the_gradient_is_that_of_the_residual(observed):
     op = operator(observed)
     z, direction = normal(2, 3, 19), normal(2, 3, 19, seed=1)
-    residual, slope = residual_and_gradient(op, z)
+    residual, slope = op.residual_and_gradient(z)
     torch.testing.assert_close(residual, op.residual(z))
     leaf = z.clone().requires_grad_(True)
     for i in range(2):
@@ -214,7 +213,7 @@ def guided(z, op, **settings):
 def test_one_plain_step_is_the_formula():
     op, z = operator(), normal(2, 3, 19)
     moved, _ = guided(z, op, scale=3.0, rate=0.1, num_steps=1, clip=0.01, guard=False)
-    torch.testing.assert_close(moved, z - 0.3 * residual_and_gradient(op, z)[1].clamp(-0.01, 0.01))
+    torch.testing.assert_close(moved, z - 0.3 * op.residual_and_gradient(z)[1].clamp(-0.01, 0.01))
 
 
 def test_guarded_coefficients_move_only_where_the_residual_falls():

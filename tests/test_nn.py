@@ -16,10 +16,11 @@ from latentpde.grid import Grid
 from latentpde.latent import Latent
 from latentpde.nn import PRESETS, Conditions, Denoiser, InferenceEncoder, NetworkSize, Units
 from latentpde.nn.denoiser import sinusoids
+from latentpde.nn.probes import probe
 from latentpde.nn.units import change_modes
 from latentpde.observation import Observation
 from latentpde.pde import families
-from latentpde.simulation import simulate
+from latentpde.simulation import regimes, simulate
 
 ADVECTION = families.get("advection_diffusion")
 
@@ -30,7 +31,10 @@ def count(module):
 
 def conditions(shape=(8, 12), num=3, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    draw = [torch.randn(*size, generator=generator) for size in ((num, 4, *shape), (num, 1, *shape), (num, 7))]
+    draw = [
+        torch.randn(*size, generator=generator)
+        for size in ((num, 4, *shape), (num, 1, *shape), (num, 7), (num, 9), (num, 19))
+    ]
     return Conditions(*draw)
 
 
@@ -74,7 +78,7 @@ def test_compact_networks_of_three_families_fit_in_the_package():
 def test_networks_take_any_grid(shape):
     encoder, denoiser = networks()
     assert encoder(conditions(shape)).shape == (3, 19)
-    assert denoiser.embed(conditions(shape)).shape == (3, 12)
+    assert denoiser.embed(conditions(shape)).shape == (3, 16 + 19)
 
 
 def test_a_case_comes_out_the_same_alone_and_in_a_batch():
@@ -91,13 +95,13 @@ def test_embedding_once_is_the_same_as_embedding_at_every_step():
     noisy, step = torch.randn(3, 5, 19, generator=torch.Generator().manual_seed(1)), torch.tensor([[7]])
     members = denoiser.denoise(noisy, step, denoiser.embed(seen))
     for k in range(5):
-        single = denoiser(noisy[:, k], torch.tensor([7, 7, 7]), seen, torch.ones(3, dtype=torch.bool))
-        torch.testing.assert_close(members[:, k], single)
+        single = denoiser(noisy[:, k : k + 1], torch.full((3, 1), 7), seen, torch.ones(3, dtype=torch.bool))
+        torch.testing.assert_close(members[:, k : k + 1], single)
 
 
 def test_what_is_dropped_is_not_seen():
     _, denoiser = networks()
-    noisy, step = torch.randn(3, 19, generator=torch.Generator().manual_seed(1)), torch.tensor([7, 7, 7])
+    noisy, step = torch.randn(3, 2, 19, generator=torch.Generator().manual_seed(1)), torch.full((3, 2), 7)
     keep = torch.tensor([True, False, True])
     one, other = (denoiser(noisy, step, conditions(seed=seed), keep) for seed in (0, 1))
     torch.testing.assert_close(one[1], other[1])
@@ -114,8 +118,65 @@ def test_networks_see_the_last_snapshot():
     tree = simulate("balanced", num=2, seed=3, shape=(32, 32), times=(0.1, 0.25), num_modes=2, sparsity=0.3)
     both, last = Observation.from_dataset(tree), Observation.from_dataset(tree.isel(time=[1]))
     units = Units(Latent(ADVECTION, num_modes=2), 2)
-    for a, b in zip(Conditions.of(both, units), Conditions.of(last, units), strict=True):
-        assert torch.equal(a, b)
+    both, last = (Conditions.of(observation, units, 3) for observation in (both, last))
+    assert torch.equal(both.channels, last.channels)
+    assert not torch.allclose(both.probes, last.probes)  # which see all of them
+
+
+# Probes
+
+
+def probed(num_probes=16, num_modes=2, **settings):
+    """Cases of a regime, with what is known of them and what the probes say."""
+    tree = simulate("balanced", num=4, seed=5, shape=(32, 32), num_modes=num_modes, sparsity=0.4, **settings)
+    observation = Observation.from_dataset(tree)
+    bounds = torch.tensor(regimes.get("balanced").ranges)
+    latent = Latent(ADVECTION, num_modes=num_modes, forcing_std=0.4, bounds=bounds)
+    return tree, observation, latent, probe(observation, Units(latent, 2), num_probes)
+
+
+def test_probes_are_misfits_of_solutions_without_a_source():
+    _, observation, latent, (features, _) = probed()
+    best = features[:, 17:].double()
+    z = torch.cat([best, torch.zeros(4, 16)], dim=1)
+    field = Decoder(latent).decode(z, observation.initial, observation.times, observation.grid)
+    square = torch.where(observation.mask, (field - observation.values) ** 2, 0.0).sum((1, 2, 3))
+    misfit = square / observation.mask.sum((1, 2, 3)) / 0.15**2
+    torch.testing.assert_close(torch.log(misfit + 0.1) / 2, features[:, :16].double().amin(1), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(2 * features[:, 16].double(), torch.log(observation.mask.sum((1, 2, 3)).double()))
+
+
+def test_the_probes_gradient_is_that_of_the_log_likelihood():
+    _, observation, latent, (features, gradient) = probed()
+    units = Units(latent, 2)
+
+    def log_likelihood(w):
+        field = Decoder(latent).decode(units.to_latent(w), observation.initial, observation.times, observation.grid)
+        return -0.5 * torch.where(observation.mask, (field - observation.values) ** 2, 0.0).sum((1, 2, 3)) / 0.15**2
+
+    w = torch.cat([features[:, 17:].double(), torch.zeros(4, 16)], dim=1)
+    for entry in (0, 2, 3, 11):
+        step = torch.zeros(units.size, dtype=torch.float64)
+        step[entry] = 1e-5
+        slope = (log_likelihood(w + step) - log_likelihood(w - step)) / 2e-5
+        torch.testing.assert_close(torch.sinh(gradient[:, entry].double()), slope, rtol=2e-3, atol=2e-3)
+
+
+def test_more_probes_come_nearer_to_the_truth():
+    """With hardly any noise and no source, the best of many probes is near the true coefficients."""
+    near = []
+    for num_probes in (1, 64, 1024):
+        tree, _, latent, (features, _) = probed(num_probes, num_modes=0, noise_std=0.01)
+        found = latent.theta(features[:, num_probes + 1 :].double())
+        truth = torch.from_numpy(tree["truth/coefficients"].values)
+        near.append(float(((found - truth) / (latent.bounds[:, 1] - latent.bounds[:, 0])).abs().mean()))
+    assert near[0] > near[1] > near[2]
+    assert near[2] < 0.08
+
+
+def test_no_probes_are_nothing():
+    *_, (features, gradient) = probed(0)
+    assert features.shape == gradient.shape == (4, 0)
 
 
 # Units

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,10 +56,10 @@ def cases(regime="balanced", num=2, **options):
     return simulate(regime, num=num, seed=3, shape=(32, 32), pooling=4, num_modes=2, sparsity=0.3, **options)
 
 
-def problem(regime="balanced", num_harmonics=0, **options) -> Problem:
+def problem(regime="balanced", num_harmonics=0, moving_frame=False, **options) -> Problem:
     data = Observation.from_dataset(cases(regime, **options))
     latent = Latent(families.get(data.family or ""), forcing_std=0.4, num_modes=2, bounds=data.bounds)
-    return Problem.of(data, latent, Features(num_harmonics))
+    return Problem.of(data, latent, Features(num_harmonics), moving_frame=moving_frame)
 
 
 def generator(seed=0) -> torch.Generator:
@@ -163,6 +164,37 @@ def test_the_residual_vanishes_on_exact_solutions(family):
         torch.testing.assert_close(left, equation.time_scale * right, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.parametrize("num_harmonics", [0, 2])
+@pytest.mark.parametrize("moving_frame", [False, True])
+def test_the_residual_is_that_of_the_field_in_a_moving_frame_too(num_harmonics, moving_frame):
+    trial = problem(num_harmonics=num_harmonics, moving_frame=moving_frame)
+    networks = trial.networks(generator=generator())
+    networks.raw.copy_(torch.tensor([[1.0, -0.7, 0.3], [-1.5, 0.4, -1.0]]))
+    residual, source = trial._residual(networks, 6, generator(3))
+    rng = generator(3)
+    sites = trial.sites[torch.randint(len(trial.sites), (6,), generator=rng)]
+    points = torch.cat([torch.rand(6, generator=rng)[:, None], sites], 1)
+    terms = trial.equation.terms(trial.theta(networks.raw))
+    for case in range(2):
+        drift = terms.drift[case].float()
+        alone, network = trial[case : case + 1], networks[case : case + 1]
+
+        def field(point, alone=alone, network=network):
+            return alone.field(network, point[None])[0, 0]
+
+        for n, point in enumerate(points):
+            at = point + moving_frame * point[0] * torch.cat([torch.zeros(1), drift[1:]])
+            at[1:] %= 1
+            gradient, hessian = torch.func.grad(field)(at), torch.autograd.functional.hessian(field, at)
+            assert isinstance(hessian, torch.Tensor)
+            expected_source = alone.source(network, at[None])[0, 0]
+            torch.testing.assert_close(source[case, n], expected_source, rtol=1e-3, atol=1e-4)
+            left = drift @ gradient + terms.curvature[case].float() @ hessian.diagonal()[1:]
+            left = trial.scale[case] * left - trial.equation.time_scale * 0.4 * expected_source
+            expected = (left / trial.residual_scale[case]).float()
+            torch.testing.assert_close(residual[case, n], expected, rtol=1e-3, atol=1e-3)
+
+
 def test_only_differential_equations_are_treated():
     assert [f.name for f in families if is_differential(f)] == list(DIFFERENTIAL)
     assert is_differential(Mixed())
@@ -174,6 +206,46 @@ def test_only_differential_equations_are_treated():
 
 
 # Training
+
+
+def test_the_drift_is_found_that_carries_the_field_to_the_readings():
+    trial = problem(num_harmonics=2, moving_frame=True)
+    networks = trial.networks(generator=generator())
+    networks.raw.copy_(torch.tensor([[1.4, -0.9, 0.0], [-0.3, 2.0, 0.0]]))
+    drift = trial.theta(networks.raw)[:, :2].clone()
+    places = trial.readings.flatten(1, 2)
+    carried = trial.field(networks, places).unflatten(1, trial.readings.shape[1:3]).mean(-1)
+    trial = replace(trial, values=trial.centre[:, None] + trial.scale[:, None] * carried)
+    networks.raw.zero_()
+    trial.find_drift(networks)
+    assert (trial.theta(networks.raw)[:, :2] - drift).abs().max() < 0.25
+    assert (networks.raw[:, 2] == 0).all()
+
+
+def test_only_families_of_first_order_move():
+    assert problem("balanced", moving_frame=True).moving_frame
+    assert not problem("klein_gordon", moving_frame=True).moving_frame
+    assert not problem("helmholtz", moving_frame=True).moving_frame
+    drifting = {name: Equation(families.get(name), (1.0, 1.0), 0.3).drifting for name in DIFFERENTIAL}
+    assert drifting == {"advection_diffusion": [0, 1], "klein_gordon": [], "helmholtz": [], "telegraph": []}
+    assert Equation(Mixed(), (1.0, 1.0), 0.3).drifting == [0]
+
+
+def test_without_a_drift_none_is_looked_for():
+    class Diffusion(Family):
+        name = "plain_diffusion"
+        equation = "u_t = k Δu + f"
+        order = 1
+        coefficients = (Coefficient("k", 0.01, 0.1, "L²/T", "diffusivity"),)
+
+        def symbol(self, k, kappa):
+            return kappa * k.squared
+
+    data = Observation.from_dataset(cases())
+    trial = Problem.of(data, Latent(Diffusion(), num_modes=2), Features(), moving_frame=True)
+    networks, diverged = Pinn(num_steps=4, num_collocation=8, num_initial=8).train(trial, seed=0)
+    assert not diverged.any()
+    assert (networks.raw != 0).all()
 
 
 def test_a_case_comes_out_the_same_alone_and_in_a_batch():
@@ -264,6 +336,7 @@ def test_an_initial_state_is_needed():
         {"num_collocation": 0},
         {"num_initial": 0},
         {"num_harmonics": -1},
+        {"warm_up": 1.0},
     ],
 )
 def test_impossible_options_are_refused(options):

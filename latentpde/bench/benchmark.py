@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -183,6 +184,7 @@ def run_benchmark(
     benchmark = benchmarks.get(name)
     plan = make_plan(benchmark, folder, num=num, methods=methods, chosen_regimes=regimes)
     if not draw_only:
+        _make_folders(folder)
         benchmark.run(plan, workers=workers, again=again, show_progress=show_progress)
     if draw_only and not benchmark.has_run(plan):
         raise DataError(f"nothing of {benchmark.name} has been run in {folder}; leave --draw-only out to run it")
@@ -191,10 +193,21 @@ def run_benchmark(
     return shown
 
 
+def _make_folders(folder: Path) -> None:
+    """Before any work, so that none is lost for want of a place."""
+    for name in ("runs", "tables", "figures"):
+        try:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            writable = os.access(folder / name, os.W_OK)
+        except OSError as error:
+            raise UsageError(f"cannot write results to {folder}: {error.strerror}") from error
+        if not writable:
+            raise UsageError(f"cannot write results to {folder / name}: permission denied")
+
+
 def write(benchmark: Benchmark, shown: list[Table | tuple[str, Figure]], folder: Path) -> None:
     """Tables as Markdown, figures as PNG, and a JSON file that holds the tables and names the figures."""
-    for name in ("tables", "figures"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+    _make_folders(folder)
     tables = [item for item in shown if isinstance(item, Table)]
     figures = [item for item in shown if not isinstance(item, Table)]
     files = []

@@ -82,7 +82,7 @@ class Guidance:
         """
         num_coefficients = operator.decoder.latent.num_coefficients
         for _ in range(self.num_steps):
-            before, slope = residual_and_gradient(operator, z)
+            before, slope = operator.residual_and_gradient(z)
             slope = slope.clamp(-self.clip, self.clip)
             r, q = z[..., :num_coefficients], z[..., num_coefficients:]
             q = q - self.step_size * slope[..., num_coefficients:]
@@ -123,17 +123,6 @@ class Refinement:
         adam = torch.optim.Adam([moved], lr=self.rate)
         for _ in range(self.num_steps):
             offset = moved.detach() - anchor
-            moved.grad = residual_and_gradient(operator, moved)[1] + 2 * self.weight * offset
+            moved.grad = operator.residual_and_gradient(moved)[1] + 2 * self.weight * offset
             adam.step()
         return moved.detach()
-
-
-def residual_and_gradient(
-    operator: ObservationOperator, z: Float[Tensor, "sample draw latent"]
-) -> tuple[Float[Tensor, "sample draw"], Float[Tensor, "sample draw latent"]]:
-    """Cases and draws do not interact, so the gradient of the sum is each one's own."""
-    with torch.enable_grad():
-        z = z.detach().requires_grad_(True)
-        residual = operator.residual(z)
-        (slope,) = torch.autograd.grad(residual.sum(), z)
-    return residual.detach(), slope

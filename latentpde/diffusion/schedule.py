@@ -58,11 +58,11 @@ class Schedule:
 
     def add_noise(
         self,
-        clean: Float[Tensor, "sample latent"],
-        noise: Float[Tensor, "sample latent"],
-        step: Int[Tensor, " sample"],
-    ) -> Float[Tensor, "sample latent"]:
-        level = self.alpha_bar(step)[:, None].to(clean)
+        clean: Float[Tensor, "*#batch latent"],
+        noise: Float[Tensor, "*batch latent"],
+        step: Int[Tensor, "*batch"],
+    ) -> Float[Tensor, "*batch latent"]:
+        level = self.alpha_bar(step)[..., None].to(clean)
         return torch.sqrt(level) * clean + torch.sqrt(1 - level) * noise
 
     def clean_of(self, noisy: Tensor, noise: Tensor, step: Int[Tensor, "*batch"] | int) -> Tensor:

@@ -163,7 +163,7 @@ class LatentDiffusion(Estimator):
         statistics, schedule = denoiser.statistics, denoiser.schedule
         assert isinstance(network, Denoiser)
         operator, guidance = ObservationOperator(observation, decoder_for(observation, latent)), self.guidance
-        embedding = network.embed(Conditions.of(observation, units))
+        embedding = network.embed(Conditions.of(observation, units, network.case.num_probes))
         nothing, scale = torch.zeros_like(embedding), self.condition_scale
 
         def predict(noisy: Tensor, step: int) -> Tensor:

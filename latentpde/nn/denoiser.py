@@ -6,6 +6,14 @@ Residual blocks, each scaled and shifted (FiLM) by the case's embedding and the 
 
 The case's embedding does not depend on the step, so a reverse chain computes it once (`embed`) and each step only
 `denoise`. All members of a case share it.
+
+The blocks are narrower than a latent, so they cannot pass on noise, which has no structure. With probes
+(`latentpde.nn.probes`) there is a way around them,
+
+.. math:: \epsilon_\phi = W h + a(c, \tau) \odot w_\tau + b(c, \tau) \odot g
+
+with :math:`g` the gradient at the best probe: were the posterior Gaussian with a diagonal covariance, this form would
+hold the exact denoiser.
 """
 
 from __future__ import annotations
@@ -16,7 +24,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from latentpde.nn.encoders import CaseEncoder, Conditions
+from latentpde.nn.encoders import CaseEncoder, Conditions, Gains
 from latentpde.nn.presets import NetworkSize
 
 
@@ -31,7 +39,7 @@ class Denoiser(nn.Module):
 
     def __init__(self, size: NetworkSize, num_latent: int, num_prior: int):
         super().__init__()
-        self.case = CaseEncoder(size, num_prior)
+        self.case = CaseEncoder(size, num_latent, num_prior)
         self.step_width = size.step_width
         width, hidden = size.step_width, 4 * size.step_width
         self.step = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
@@ -41,21 +49,22 @@ class Denoiser(nn.Module):
         self.last = nn.Linear(size.denoiser_width, num_latent)
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
+        self.around = Gains(embedding, 2 * num_latent) if size.num_probes else None
 
     def forward(
         self,
-        noisy: Float[Tensor, "sample latent"],
-        step: Int[Tensor, " sample"],
+        noisy: Float[Tensor, "sample draw latent"],
+        step: Int[Tensor, "sample draw"],
         conditions: Conditions,
         keep: Bool[Tensor, " sample"],
-    ) -> Float[Tensor, "sample latent"]:
-        """For training: the noise of one draw per case, without what is known of the case where ``keep`` is false."""
-        embedding = self.embed(conditions) * keep[:, None]
-        return self.denoise(noisy[:, None], step[:, None], embedding)[:, 0]
+    ) -> Float[Tensor, "sample draw latent"]:
+        """For training: the noise of some draws, without what is known of the case where ``keep`` is false."""
+        return self.denoise(noisy, step, self.embed(conditions) * keep[:, None])
 
     def embed(self, conditions: Conditions) -> Float[Tensor, "sample embedding"]:
-        """What is known of the cases; zeros stand for nothing known."""
-        return self.case(conditions)
+        """What is known of the cases, the gradient at the best probe last; zeros stand for nothing known."""
+        embedding = self.case(conditions)
+        return torch.cat([embedding, conditions.gradient.to(embedding)], dim=1)
 
     def denoise(
         self,
@@ -63,13 +72,17 @@ class Denoiser(nn.Module):
         step: Int[Tensor, "#sample #draw"],
         embedding: Float[Tensor, "sample embedding"],
     ) -> Float[Tensor, "sample draw latent"]:
+        embedding, gradient = embedding[:, : self.case.width], embedding[:, None, self.case.width :]
         when = self.step(sinusoids(step, self.step_width).to(embedding))
         shape = (*torch.broadcast_shapes(step.shape, (len(embedding), 1)), -1)
         known = torch.cat([embedding[:, None].expand(shape), when.expand(shape)], dim=-1)
         h = self.first(noisy)
         for block in self.blocks:
             h = block(h, known)
-        return self.last(h)
+        if self.around is None:
+            return self.last(h)
+        noise_gain, gradient_gain = self.around(known).chunk(2, dim=-1)
+        return self.last(h) + noise_gain * noisy + gradient_gain * gradient
 
 
 class FilmBlock(nn.Module):

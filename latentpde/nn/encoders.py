@@ -10,24 +10,28 @@ from torch import Tensor, nn
 
 from latentpde.conditioning import conditioning
 from latentpde.nn.presets import NetworkSize
+from latentpde.nn.probes import num_features, probe
 from latentpde.nn.units import Units
 from latentpde.observation import Observation
 
 
 class Conditions(NamedTuple):
-    """What networks see of cases."""
+    """What networks see of cases. Without probes the last two are empty."""
 
     channels: Float[Tensor, "sample 4 y x"]
     initial: Float[Tensor, "sample 1 y x"]
     prior: Float[Tensor, "sample prior"]
+    probes: Float[Tensor, "sample feature"]
+    gradient: Float[Tensor, "sample gradient"]
 
     @classmethod
-    def of(cls, observation: Observation, units: Units) -> Conditions:
-        """Of the last snapshot: networks are trained on one, and guidance sees them all."""
+    def of(cls, observation: Observation, units: Units, num_probes: int) -> Conditions:
+        """Channels are of the last snapshot, on which networks are trained; probes and guidance see them all."""
         channels = conditioning(observation)[:, -1]
         assert observation.initial is not None
         prior = units.prior.expand(len(observation), -1)
-        return cls(channels.float(), observation.initial[:, None].float(), prior.float())
+        probes = probe(observation, units, num_probes)
+        return cls(channels.float(), observation.initial[:, None].float(), prior.float(), *probes)
 
     def to(self, device: torch.device) -> Conditions:
         return Conditions(*(part.to(device) for part in self))
@@ -69,18 +73,50 @@ class StateEncoder(nn.Module):
         return self.head(self.pool(self.convolutions(_channels_last(initial))).flatten(1))
 
 
-class CaseEncoder(nn.Module):
-    """Both embeddings, one after the other. Each network has its own."""
+class ProbeEncoder(nn.Sequential):
+    """Residuals at the probes, the gradient at the best of them, and the prior, to an embedding: two layers."""
 
-    def __init__(self, size: NetworkSize, num_prior: int):
+    def __init__(self, size: NetworkSize, num_inputs: int):
+        width = size.probe_width
+        super().__init__(nn.Linear(num_inputs, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+
+class Gains(nn.Linear):
+    """Factors for the entries of a latent, from an embedding; zero at first."""
+
+    def __init__(self, width: int, num_latent: int):
+        super().__init__(width, num_latent)
+        nn.init.zeros_(self.weight)
+        nn.init.zeros_(self.bias)
+
+
+class CaseEncoder(nn.Module):
+    """All embeddings, one after the other. Each network has its own.
+
+    Args:
+        size: of the network.
+        num_latent: entries of the latent.
+        num_prior: entries of the vector that describes the prior, two for each coefficient and one.
+    """
+
+    def __init__(self, size: NetworkSize, num_latent: int, num_prior: int):
         super().__init__()
+        self.num_probes = size.num_probes
         self.observation = SparseEncoder(size, num_prior)
         self.state = StateEncoder(size)
         self.width = size.observation_width + size.state_width
+        if self.num_probes:
+            num_inputs = num_features(self.num_probes, num_prior // 2) + num_latent + num_prior
+            self.probes = ProbeEncoder(size, num_inputs)
+            self.width += size.probe_width
 
     def forward(self, conditions: Conditions) -> Float[Tensor, "sample embedding"]:
         seen = self.observation(conditions.channels, conditions.prior)
-        return torch.cat([seen, self.state(conditions.initial)], dim=1)
+        parts = [seen, self.state(conditions.initial)]
+        if self.num_probes:
+            known = (conditions.probes, conditions.gradient, conditions.prior)
+            parts.append(self.probes(torch.cat([part.to(seen) for part in known], dim=1)))
+        return torch.cat(parts, dim=1)
 
 
 def _channels_last(images: Tensor) -> Tensor:

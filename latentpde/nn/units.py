@@ -63,6 +63,11 @@ class Units:
         r, q = self.latent.split(z)
         return torch.cat([r, change_modes(q / self.latent.forcing_std, self.latent.num_modes, self.num_modes)], dim=-1)
 
+    def gradient(self, slope: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch unit"]:
+        """Derivatives by ``w`` of what has the derivatives ``slope`` by ``z``."""
+        r, q = self.latent.split(slope)
+        return torch.cat([r, change_modes(q * self.latent.forcing_std, self.latent.num_modes, self.num_modes)], dim=-1)
+
 
 def change_modes(q: Float[Tensor, "*batch old"], old: int, new: int) -> Float[Tensor, "*batch new"]:
     """The same forcing coefficients in a smaller or larger block; what is new is zero."""

@@ -40,13 +40,20 @@ def branch_record(errors: Mapping[str, Mapping[str, float]], **how: Any) -> dict
 
 def chosen_branch(regime: str) -> str:
     """The recorded choice for a regime."""
-    path = files("latentpde") / "trained" / "branches.json"
-    if not path.is_file():
+    chosen = recorded_choice()
+    if not chosen:
         raise UsageError("no choice of branch is recorded; make one with tools/select_branch.py")
-    try:
-        chosen = json.loads(path.read_text())["chosen"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is damaged: {error}; make it again with tools/select_branch.py") from error
     if regime not in chosen:
         raise UsageError(f"no choice of branch is recorded for {regime}; there is one for: {', '.join(chosen)}")
     return chosen[regime]
+
+
+def recorded_choice() -> dict[str, str]:
+    """The branch of every regime; empty where none is recorded."""
+    path = files("latentpde") / "trained" / "branches.json"
+    if not path.is_file():
+        return {}
+    try:
+        return dict(json.loads(path.read_text())["chosen"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is damaged: {error}; make it again with tools/select_branch.py") from error

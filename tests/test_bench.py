@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import latentpde.bench.runs as runs
-from latentpde.bench import benchmarks, peers, run_benchmark, scaling, studies
-from latentpde.bench.benchmark import cases_of
+from latentpde.bench import benchmarks, comparison, peers, run_benchmark, scaling, studies
+from latentpde.bench.benchmark import cases_of, make_plan
 from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
@@ -196,6 +196,28 @@ def test_ablations_change_options_that_there_are(name):
         changed = [make_estimator(method, **{benchmark.option: value}) for value in values]
         assert len({getattr(estimator, benchmark.option) for estimator in changed}) == len(values)
         assert type(getattr(changed[0], benchmark.option)) is type(getattr(usual, benchmark.option))
+
+
+def test_stages_change_options_that_there_are(tmp_path):
+    benchmark = benchmarks.get("stages")
+    rows = benchmark.variants(make_plan(benchmark, tmp_path))
+    assert len({some.name for some in rows}) == len(rows) == 3 + 8 + 9
+    for some in rows:
+        make_estimator(some.method, **some.options("helmholtz"))
+
+
+def test_the_paper_s_rule_takes_each_regime_from_the_branch_chosen_for_it(tmp_path, guess, monkeypatch):
+    def shown():
+        run = run_benchmark("table1", tmp_path, num=1, methods=[guess], regimes=["diffusion", "advection"])
+        return {cells[0]: cells for table in run if isinstance(table, Table) for cells in table.rows}
+
+    monkeypatch.setattr(comparison, "recorded_choice", lambda: {"diffusion": "guess", "advection": "other"})
+    rows = shown()
+    assert set(rows) == {"latentpde", "guess"}
+    assert (rows["latentpde"][-1], rows["guess"][-1]) == ("1", "2")
+    assert rows["latentpde"][2] == "0.103", "the paper's figure is that of its better branch"
+    monkeypatch.setattr(comparison, "recorded_choice", dict)
+    assert set(shown()) == {"guess"}
 
 
 def test_scaling_keeps_what_it_measured_and_shows_what_failed(tmp_path, monkeypatch):

@@ -65,6 +65,10 @@ class Benchmark(ABC):
     slow_methods: ClassVar[bool] = True
     in_all: ClassVar[bool] = True
 
+    def default_rows(self) -> tuple[Row, ...]:
+        """Where the user does not name any."""
+        return chosen_rows(self.rows, slow=self.slow_methods)
+
     @abstractmethod
     def jobs(self, plan: Plan) -> list[Job]:
         """What must have been run."""
@@ -152,7 +156,7 @@ def make_plan(
     if num is not None and num < 1:
         raise UsageError(f"the number of cases must be at least 1, got {num}")
     names = tuple(regimes.get(name).name for name in dict.fromkeys(chosen_regimes)) or benchmark.regimes
-    rows = chosen_rows(methods) if methods else chosen_rows(benchmark.rows, slow=benchmark.slow_methods)
+    rows = chosen_rows(methods) if methods else benchmark.default_rows()
     return Plan(rows, names, num or benchmark.num, Store(folder / "runs"))
 
 

@@ -10,14 +10,12 @@ from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
 from latentpde.bench.figures import Panel, colours_of, field_grid, panel_grid, solve_case
 from latentpde.bench.rows import Row
 from latentpde.bench.runs import Job, Solved, measures, true_fields
-from latentpde.bench.sweeps import REPRESENTATIVES
+from latentpde.bench.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.estimators import methods
 from latentpde.metrics import PSD_FLOOR, radial_psd
 from latentpde.simulation import EVALUATION_MASKS
 from latentpde.simulation.gallery import initial_condition_gallery, mask_gallery
-
-ADVECTION_DIFFUSION = ("diffusion", "advection", "balanced", "forcing")
 
 
 class Gallery(Benchmark):

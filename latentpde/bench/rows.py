@@ -26,6 +26,8 @@ COARSE = "-coarse"
 #: Rows that are a method under other options: the method, the name its tuned options go by, and what is changed.
 VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "enkf-paper": ("enkf", "enkf-paper", {"localisation": 0.0, "correction": 1.0}),
+    "map_diffusion-true": ("map_diffusion", "map_diffusion-true", {"target": "true"}),
+    "enc_diffusion-true": ("enc_diffusion", "enc_diffusion-true", {"target": "true"}),
 }
 
 

@@ -12,8 +12,9 @@ from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
 from latentpde.bench.figures import colours_of, field_grid
 from latentpde.bench.runs import Job
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
-from latentpde.simulation import Simulation, masks, regimes
+from latentpde.simulation import PAPER_REGIMES, Simulation, masks, regimes
 
+ADVECTION_DIFFUSION = tuple(n for n in PAPER_REGIMES if regimes.get(n).family == "advection_diffusion")
 REPRESENTATIVES = ("balanced", "klein_gordon", "helmholtz")  # one regime for each family, as the paper shows
 
 

@@ -51,6 +51,7 @@ from latentpde.simulation import Simulation
 
 __all__ = [
     "LEVELS",
+    "compare",
     "coverage_curve",
     "ecdf_band",
     "expected_coverage",
@@ -119,16 +120,24 @@ def simulation_based_calibration(
                     f"method {method!r} returns a point estimate without a spread, so it has no calibration to check; "
                     "choose a method that returns several draws, such as exact"
                 )
-            parts.append(_compare(posterior, cases, cells, levels, seed + first))
+            parts.append(compare(posterior, cases, cells, levels, seed + first))
             advance(last - first)
     joined = xr.concat(parts, "sample", data_vars="minimal", coords="minimal", compat="equals", join="exact")
     return joined.assign_attrs(method=method, seed=seed, simulation_seed=simulation.seed)
 
 
-def _compare(
+def compare(
     posterior: Posterior, cases: xr.DataTree, cells: np.ndarray, levels: Sequence[float], seed: int
 ) -> xr.Dataset:
-    """The rows of some cases; truth and draws at the last time."""
+    """Ranks, coverage, spread and error of some cases; truth and draws at the last time.
+
+    Args:
+        posterior: of the cases.
+        cases: with their truths.
+        cells: rows and columns at which the field is ranked.
+        levels: of central intervals.
+        seed: for ties.
+    """
     truth = cases["truth"].to_dataset()
     field = truth["field"].isel(time=-1) if "time" in truth["field"].dims else truth["field"]
     u = field.values.astype(np.float64)

@@ -22,14 +22,12 @@ from latentpde.calibration import (
     standard_error,
     uniformity,
 )
-from latentpde.plotting import WIDTH, figure_of_panels, name_panel
+from latentpde.plotting import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#7f7f7f")  # Okabe and Ito's
 _DASHES = ("-", "--", "-.", ":")
-_MARKERS = "os^vPX*p"
 _BAND = "#d9d9d9"
 
 
@@ -53,13 +51,11 @@ def plot_rank_histograms(dataset: xr.Dataset, *, level: float = 0.99, width: flo
         ends, middles, heights = edges - 0.5, (edges[1:] + edges[:-1] - 1) / 2, counts / expected
         bad = (counts < low) | (counts > high)
         ax.stairs(high / expected, ends, baseline=low / expected, fill=True, color=_BAND)
-        for some, colour, hatch in ((~bad, _COLOURS[0], None), (bad, _COLOURS[1], "////")):
+        for some, colour, hatch in ((~bad, PALETTE[0], None), (bad, PALETTE[1], "////")):
             style = {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.85}
             ax.bar(middles[some], heights[some], 0.86 * np.diff(edges)[some], **style)
         if bad.any():
-            ax.plot(
-                middles[bad], heights[bad], "D", color=_COLOURS[1], markeredgecolor="white", clip_on=False, zorder=3
-            )
+            ax.plot(middles[bad], heights[bad], "D", color=PALETTE[1], markeredgecolor="white", clip_on=False, zorder=3)
         ax.axhline(1, color="#222222", linewidth=1)
         ax.set(xlim=(ends[0], ends[-1]), xlabel="rank", ylabel="count / expected")
         name_panel(ax, f"{name}: {_p_text(float(p))}")
@@ -89,7 +85,7 @@ def plot_rank_ecdf(dataset: xr.Dataset, *, level: float = 0.99, width: float = W
             low, high = ecdf_band(len(values), num_draws, level)
             ecdf = np.cumsum(rank_counts(values, num_draws)) / len(values)
             inside = bool(np.all((low <= ecdf) & (ecdf <= high)))
-            style = {"color": _COLOURS[i % 8], "linestyle": _DASHES[i // 8 % 4], "linewidth": 1.3 if inside else 2.8}
+            style = {"color": PALETTE[i % 8], "linestyle": _DASHES[i // 8 % 4], "linewidth": 1.3 if inside else 2.8}
             ax.plot(x, _from_zero(ecdf - uniform), label=name if inside else f"{name}, outside", **style)
         ax.set(xlim=(-1, num_draws), xlabel="rank", ylabel="ECDF less uniform")
         ax.legend(fontsize=8.5, edgecolor="none", ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.16))
@@ -107,7 +103,7 @@ def plot_coverage(dataset: xr.Dataset, by: str | Sequence[str] = ("mask_kind",),
     step = 0.7 * np.min(np.diff(levels), initial=10)
     for i, (key, rows) in enumerate(groups):
         label = ", ".join(map(str, key if isinstance(key, tuple) else (key,))) or "all cases"
-        style = {"color": _COLOURS[i % 8], "marker": _MARKERS[i % 8], "markersize": 5, "linewidth": 1.2, "capsize": 2}
+        style = {"color": PALETTE[i % 8], "marker": MARKERS[i % 8], "markersize": 5, "linewidth": 1.2, "capsize": 2}
         mean, bars = 100 * rows["coverage"].to_numpy(), 200 * rows["standard_error"].to_numpy()
         axes[0].errorbar(levels, mean, bars, label=f"{label} ({rows['num'].iloc[0]})", **style)
         # Side by side, so that the bars of groups that agree stay legible.
@@ -132,7 +128,7 @@ def plot_spread_error(dataset: xr.Dataset, by: str | Sequence[str] = ("mask_kind
     figure, (ax,) = figure_of_panels(1, 1, width, 0.8 * width)
     spread, error = dataset["spread"].values, dataset["error"].values
     for i, (key, positions) in enumerate(grouped(dataset, [by] if isinstance(by, str) else list(by))):
-        style = {"s": 16, "alpha": 0.55, "color": _COLOURS[i % 8], "marker": _MARKERS[i % 8], "linewidths": 0}
+        style = {"s": 16, "alpha": 0.55, "color": PALETTE[i % 8], "marker": MARKERS[i % 8], "linewidths": 0}
         ax.scatter(spread[positions], error[positions], label=", ".join(key) or "cases", **style)
     like = np.array_split(np.argsort(spread), int(np.clip(len(spread) // 10, 1, 8)))
     where, root = (np.array([math.sqrt(np.mean(values[some] ** 2)) for some in like]) for values in (spread, error))

@@ -25,7 +25,10 @@ from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior
 
 SIGNED, MAGNITUDE = "RdBu_r", "viridis"
-MEAN_COLOUR, DRAW_COLOUR, TRUTH_COLOUR = "#0072b2", "#56b4e9", "#222222"  # Okabe and Ito's palette, and black
+#: Okabe and Ito's, apart for the colour-blind too, and some more.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#7f7f7f", "#8c6d31", "#5e3c99")
+MARKERS = "os^vPX*pD<"
+MEAN_COLOUR, DRAW_COLOUR, TRUTH_COLOUR = PALETTE[0], PALETTE[5], PALETTE[6]
 WIDTH = 11.0  # inches
 MOST_SNAPSHOTS = 8
 _MOST_SPECTRA = 30

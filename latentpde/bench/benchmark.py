@@ -145,6 +145,18 @@ def cases_of(regime: str, **setting) -> Simulation:
     return Simulation(regime=regime, seed=SEED, **setting)
 
 
+def jobs_on(
+    rows: Iterable[Row], names: Iterable[str], *, measure: str = "scores", alone: bool = False, **setting
+) -> list[Job]:
+    """Every row on the test cases of every regime."""
+    names = tuple(names)
+    return [
+        Job(row=row, simulation=cases_of(name, **setting), measure=measure, alone=alone)
+        for row in rows
+        for name in names
+    ]
+
+
 def make_plan(
     benchmark: Benchmark,
     folder: Path,

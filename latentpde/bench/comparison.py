@@ -9,16 +9,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from latentpde.bench import paper
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
+from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.rows import VARIANTS, Row, chosen_rows
 from latentpde.bench.runs import Job, failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
 from latentpde.branches import BRANCHES, recorded_choice
 from latentpde.estimators import methods
 from latentpde.metrics import PSD_FLOOR
+from latentpde.plotting import PALETTE
 
 CHOSEN = "latentpde"  # the paper's rule: in each regime the branch that the validation split chose
-OURS, THEIRS = "#0072b2", "#d55e00"  # apart for the colour-blind too
+OURS, THEIRS = PALETTE[:2]
 
 
 class Table1(Benchmark):
@@ -31,11 +32,7 @@ class Table1(Benchmark):
         return chosen_rows((*methods.names(), *(name for name, (method, *_) in VARIANTS.items() if method in methods)))
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [
-            Job(row=row, simulation=cases_of(regime, forcing=self.forcing))
-            for row in plan.rows
-            for regime in plan.regimes
-        ]
+        return jobs_on(plan.rows, plan.regimes, forcing=self.forcing)
 
     def show(self, plan: Plan) -> list:
         table = _with_chosen_branch(plan.frame(self.jobs(plan)))

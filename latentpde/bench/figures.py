@@ -12,26 +12,12 @@ from matplotlib.figure import Figure
 
 from latentpde.bench.runs import Job, Solved, solve, true_fields
 from latentpde.metrics import rmse
-
-_MARKERS = "osD^vPX<>*"
-_COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-    "#8c6d31",
-    "#5e3c99",
-    "#777777",
-    "#a6761d",
-)
-SIGNED, MAGNITUDE = "RdBu_r", "viridis"
+from latentpde.plotting import MAGNITUDE, MARKERS, PALETTE, SIGNED
 
 
 def colours_of(count: int) -> list[tuple[str, str]]:
-    """Colour and marker for each of some methods (Okabe and Ito's colours first)."""
-    return [(_COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]) for i in range(count)]
+    """Colour and marker for each of some methods."""
+    return [(PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]) for i in range(count)]
 
 
 def solve_case(job: Job, index: int) -> Solved | None:

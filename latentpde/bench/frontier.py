@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from latentpde.bench import paper
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
+from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.figures import colours_of
 from latentpde.bench.rows import row
 from latentpde.bench.runs import Job, Solved, measures, take_scores
@@ -32,15 +32,11 @@ class Runtime(Benchmark):
     regimes = ("balanced",)
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [
-            Job(row=some, simulation=cases_of(regime), measure="time", alone=True)
-            for some in plan.rows
-            for regime in plan.regimes
-        ]
+        return jobs_on(plan.rows, plan.regimes, measure="time", alone=True)
 
     def show(self, plan: Plan) -> list:
         table, rows = plan.frame(self.jobs(plan)), []
-        batched = plan.frame([Job(row=r, simulation=cases_of(g)) for r in plan.rows for g in plan.regimes])
+        batched = plan.frame(jobs_on(plan.rows, plan.regimes))
         for some in plan.rows:
             good = table[(table["row"] == some.name) & table["failed"].isna()]
             if good.empty:
@@ -83,7 +79,7 @@ class Pareto(Benchmark):
     num = 20
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [Job(row=some, simulation=cases_of(regime)) for some in plan.rows for regime in plan.regimes]
+        return jobs_on(plan.rows, plan.regimes)
 
     def show(self, plan: Plan) -> list:
         table = plan.frame(self.jobs(plan))
@@ -114,8 +110,7 @@ class Limit(Benchmark):
     num = 20
 
     def jobs(self, plan: Plan) -> list[Job]:
-        rows = dict.fromkeys((row(REFERENCE), *plan.rows))
-        return [Job(row=some, simulation=cases_of(regime)) for some in rows for regime in plan.regimes]
+        return jobs_on(dict.fromkeys((row(REFERENCE), *plan.rows)), plan.regimes)
 
     def show(self, plan: Plan) -> list:
         table = plan.frame(self.jobs(plan))

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from latentpde.bench import paper
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
+from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
 from latentpde.bench.figures import Panel, colours_of, field_grid, panel_grid, solve_case
 from latentpde.bench.rows import Row
 from latentpde.bench.runs import Job, Solved, measures, true_fields
@@ -25,15 +25,12 @@ class Gallery(Benchmark):
     regimes = REPRESENTATIVES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [job for regime in plan.regimes for job in self._jobs(plan, regime)]
-
-    def _jobs(self, plan: Plan, regime: str) -> list[Job]:
-        return [Job(row=row, simulation=cases_of(regime)) for row in plan.rows]
+        return jobs_on(plan.rows, plan.regimes)
 
     def show(self, plan: Plan) -> list:
         return [
             ("Reconstructions from 5 % of the cells with noise 0.15.",
-             field_grid({regime.replace("_", " "): self._jobs(plan, regime) for regime in plan.regimes})),
+             field_grid({regime.replace("_", " "): jobs_on(plan.rows, [regime]) for regime in plan.regimes})),
             ("Kinds of initial state.", initial_condition_gallery()),
             ("Masks at 5 %; the first row for training, the second for evaluation.", mask_gallery()),
         ]  # fmt: skip
@@ -117,7 +114,7 @@ class PosteriorSamples(Benchmark):
     num_shown = 5
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [Job(row=row, simulation=cases_of(regime)) for row in plan.rows for regime in plan.regimes]
+        return jobs_on(plan.rows, plan.regimes)
 
     def show(self, plan: Plan) -> list:
         return [
@@ -142,7 +139,7 @@ class Uncertainty(Benchmark):
     slow_methods = False
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [Job(row=row, simulation=cases_of(regime)) for row in plan.rows for regime in plan.regimes]
+        return jobs_on(plan.rows, plan.regimes)
 
     def show(self, plan: Plan) -> list:
         spread = [row for row in plan.rows if row.method in ("exact", "map_diffusion", "enc_diffusion")][:1]

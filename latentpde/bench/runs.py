@@ -106,17 +106,22 @@ class Solved:
         job: what was run.
         start: index of the first case.
         posterior: what the method returned.
-        truth: the fields at the last time.
-        theta, mask, initial: the true coefficients, and the kinds of mask and initial state.
+        cases: the truths, which it has not seen.
     """
 
     job: Job
     start: int
     posterior: Posterior
-    truth: Float[np.ndarray, "sample y x"]
-    theta: Float[np.ndarray, "sample coefficient"]
-    mask: np.ndarray
-    initial: np.ndarray
+    cases: xr.DataTree
+
+    @cached_property
+    def truth(self) -> Float[np.ndarray, "sample y x"]:
+        """Fields at the last time."""
+        return true_fields(self.cases)
+
+    @property
+    def theta(self) -> Float[np.ndarray, "sample coefficient"]:
+        return self.cases["truth"].to_dataset()["coefficients"].values
 
     @cached_property
     def mean(self) -> Float[np.ndarray, "sample y x"]:
@@ -155,9 +160,7 @@ def solve(job: Job, start: int, stop: int, seed: int | None = None) -> Solved:
     posterior = reconstruct(
         observation, job.family, method=job.row.method, num_samples=job.row.num_draws, seed=seed, **options
     )
-    known = cases["truth"].to_dataset()
-    kinds = (known[name].values.astype(str) for name in ("mask_kind", "initial_kind"))
-    return Solved(job, start, posterior, true_fields(cases), known["coefficients"].values, *kinds)
+    return Solved(job, start, posterior, cases)
 
 
 def measure(job: Job, start: int, stop: int) -> list[dict[str, Any]]:
@@ -177,8 +180,9 @@ def measure(job: Job, start: int, stop: int) -> list[dict[str, Any]]:
         if not np.isfinite(solved.mean[i]).all():
             lines.append(_line(job, index, {"failed": "the field is not finite"}))
             continue
-        known = {"mask": str(solved.mask[i]), "initial": str(solved.initial[i]), "seconds": short(seconds)}
-        lines.append(_line(job, index, {**found[i], **known}))
+        known = solved.cases["truth"].to_dataset().isel(sample=i)
+        kinds = {name: str(known[f"{name}_kind"].item()) for name in ("mask", "initial")}
+        lines.append(_line(job, index, {**found[i], **kinds, "seconds": short(seconds)}))
     return lines
 
 

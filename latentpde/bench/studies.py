@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from latentpde.bench import paper
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
+from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.figures import colours_of
 from latentpde.bench.rows import Row, row, with_options
 from latentpde.bench.runs import Job, Solved, failures, measures, short, solve
@@ -68,11 +68,7 @@ class EnsembleSize(Benchmark):
     tolerance = 0.02  # the paper's
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [
-            Job(row=self._pilot(some), simulation=cases_of(regime), measure=self.measure)
-            for some in plan.rows
-            for regime in plan.regimes
-        ]
+        return jobs_on(map(self._pilot, plan.rows), plan.regimes, measure=self.measure)
 
     def _pilot(self, some: Row) -> Row:
         return with_options(some, num_draws=PILOT)
@@ -141,9 +137,7 @@ class Ablation(Benchmark):
         ]
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [
-            Job(row=some, simulation=cases_of(regime)) for some, _, _ in self.variants(plan) for regime in plan.regimes
-        ]
+        return jobs_on([some for some, _, _ in self.variants(plan)], plan.regimes)
 
     def show(self, plan: Plan) -> list:
         absent = [method for method in self.printed if method not in methods]
@@ -215,7 +209,7 @@ class Stages(Benchmark):
         return found
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [Job(row=some, simulation=cases_of(regime)) for some in self.variants(plan) for regime in plan.regimes]
+        return jobs_on(self.variants(plan), plan.regimes)
 
     def show(self, plan: Plan) -> list:
         table = plan.frame(self.jobs(plan))

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
+from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.figures import colours_of, field_grid
 from latentpde.bench.runs import Job
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
-from latentpde.simulation import PAPER_REGIMES, Simulation, masks, regimes
+from latentpde.simulation import PAPER_REGIMES, masks, regimes
 
 ADVECTION_DIFFUSION = tuple(n for n in PAPER_REGIMES if regimes.get(n).family == "advection_diffusion")
 REPRESENTATIVES = ("balanced", "klein_gordon", "helmholtz")  # one regime for each family, as the paper shows
@@ -27,26 +27,29 @@ class Sweep(Benchmark):
     of: ClassVar[str]  # what is varied, in words
 
     @abstractmethod
-    def settings(self) -> dict[str, dict[str, Any]]:
-        """Labels, and what each changes of the cases."""
-
-    def simulation(self, regime: str, label: str) -> Simulation:
-        return cases_of(regime, **self.settings()[label])
+    def settings(self, regime: str) -> dict[str, dict[str, Any]]:
+        """Labels, and what each changes of the regime's cases."""
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [job for regime in plan.regimes for label in self.settings() for job in self._jobs(plan, regime, label)]
+        return [job for regime in plan.regimes for jobs in self._jobs(plan, regime).values() for job in jobs]
 
-    def _jobs(self, plan: Plan, regime: str, label: str) -> list[Job]:
-        return [Job(row=row, simulation=self.simulation(regime, label)) for row in plan.rows]
+    def _jobs(self, plan: Plan, regime: str) -> dict[str, list[Job]]:
+        """By label."""
+        settings = self.settings(regime)
+        return {label: jobs_on(plan.rows, [regime], **setting) for label, setting in settings.items()}
 
     def show(self, plan: Plan) -> list:
         shown: list = []
         for regime in plan.regimes:
-            tables = {label: plan.frame(self._jobs(plan, regime, label)) for label in self.settings()}
-            shown.append(self._table(plan, regime, tables, "rmse", "RMSE"))
+            jobs = self._jobs(plan, regime)
+            tables = {label: plan.frame(some) for label, some in jobs.items()}
+            shown += self._tables(plan, regime, tables)
             shown.append((f"{self.title}: RMSE, {regime}.", self._curves(plan, tables, regime)))
-            shown.append((f"{self.title}: one case of {regime}.", self._fields(plan, regime)))
+            shown.append((f"{self.title}: one case of {regime}.", field_grid(jobs)))
         return shown
+
+    def _tables(self, plan: Plan, regime: str, tables: dict[str, Frame]) -> list[Table]:
+        return [self._table(plan, regime, tables, "rmse", "RMSE")]
 
     def _table(self, plan: Plan, regime: str, tables: dict[str, Frame], score: str, title: str) -> Table:
         rows = []
@@ -74,17 +77,13 @@ class Sweep(Benchmark):
         ax.legend(fontsize=8, ncols=2, edgecolor="none")
         return figure
 
-    def _fields(self, plan: Plan, regime: str) -> Figure:
-        jobs = {label: self._jobs(plan, regime, label) for label in self.settings()}
-        return field_grid(jobs)
-
 
 class Noise(Sweep):
     name = "noise"
     title = "reconstructions under more and more noise"
     of = "noise"
 
-    def settings(self):
+    def settings(self, regime):
         return {f"{noise:.2f}": {"noise_std": noise} for noise in (0.15, 0.30, 0.45)}
 
 
@@ -94,7 +93,7 @@ class Masks(Sweep):
     of = "mask"
     num = 12
 
-    def settings(self):
+    def settings(self, regime):
         return {name: {"mask": name} for name in masks.names()}
 
 
@@ -103,7 +102,7 @@ class Sparsity(Sweep):
     title = "reconstructions from 1 to 5 % of the cells, in a single patch"
     of = "share of cells read"
 
-    def settings(self):
+    def settings(self, regime):
         return {f"{share:.0%}": {"mask": "single_patch", "sparsity": share} for share in (0.01, 0.02, 0.03, 0.04, 0.05)}
 
 
@@ -115,25 +114,18 @@ class Snapshots(Sweep):
     rows = ("exact", "map")
     regimes = ("balanced", "klein_gordon")
 
-    def settings(self):
-        return {str(count): {"snapshots": count} for count in (1, 2, 3, 4)}
+    def settings(self, regime):
+        last = regimes.get(regime).time
+        return {str(n): {"times": tuple(last * (i + 1) / n for i in range(n))} for n in (1, 2, 3, 4)}
 
-    def simulation(self, regime: str, label: str) -> Simulation:
-        last, count = regimes.get(regime).time, int(label)
-        return cases_of(regime, times=tuple(last * (i + 1) / count for i in range(count)))
-
-    def show(self, plan: Plan) -> list:
-        shown = super().show(plan)
-        for regime in plan.regimes:
-            tables = {label: plan.frame(self._jobs(plan, regime, label)) for label in self.settings()}
-            for score, title in (("theta_error", "Error"), ("theta_std", "Posterior standard deviation")):
-                for table in tables.values():
-                    if score in table:
-                        table[score] = [np.mean(v) if isinstance(v, list) else np.nan for v in table[score]]
-                if all(score in table for table in tables.values()):
-                    what = f"{title} of the coefficients, as a share of their intervals,"
-                    shown.append(self._table(plan, regime, tables, score, what))
-        return shown
+    def _tables(self, plan: Plan, regime: str, tables: dict[str, Frame]) -> list[Table]:
+        found = super()._tables(plan, regime, tables)
+        for score, title in (("theta_error", "Error"), ("theta_std", "Posterior standard deviation")):
+            if all(score in table for table in tables.values()):
+                means = {label: table.assign(**{score: table[score].map(np.mean)}) for label, table in tables.items()}
+                what = f"{title} of the coefficients, as a share of their intervals,"
+                found.append(self._table(plan, regime, means, score, what))
+        return found
 
 
 for _benchmark in (Noise(), Masks(), Sparsity(), Snapshots()):

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of
+from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
 from latentpde.bench.figures import colours_of
 from latentpde.bench.rows import Row, with_options
 from latentpde.bench.runs import Job, Solved, failures, measures, short
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
-from latentpde.calibration import LEVELS, coverage_curve, ecdf_band, holm, rank_uniformity, ranks
+from latentpde.calibration import LEVELS, compare, ecdf_band, holm, rank_uniformity
 from latentpde.errors import UsageError
-from latentpde.metrics import rmse
 from latentpde.pde import families
-from latentpde.posterior import LatentPosterior
 from latentpde.simulation import regimes
 
 NUM_DRAWS = 39  # the ends of 50 % and 90 % intervals are then draws
@@ -24,27 +22,24 @@ _EVERY = 32  # the field is ranked at cells this far apart
 
 def take_calibration(solved: Solved) -> list[dict]:
     """Ranks of coefficients and of the field at 16 cells, coverage at ten levels, spread and error."""
-    draws, truth = solved.draws, solved.truth
-    if draws is None:
+    if solved.draws is None:
         raise UsageError(f"{solved.job.row.name} has no spread")
-    step, count = slice(_EVERY // 2, None, _EVERY), draws.shape[1]
-    at = ranks(draws[..., step, step].reshape(len(draws), count, -1), truth[..., step, step].reshape(len(truth), -1))
-    theta = None
-    if isinstance(solved.posterior, LatentPosterior):
-        theta = ranks(solved.posterior.thetas.numpy(), solved.theta)
-    curve = coverage_curve(np.sort(draws, axis=1), truth)
-    spread = np.sqrt((count + 1) / count * draws.var(axis=1, ddof=1).mean((-2, -1)))
-    error = rmse(draws.mean(1), truth)
-    return [
-        {
-            "ranks": at[i].tolist(),
-            **({} if theta is None else {"theta_ranks": theta[i].tolist()}),
-            "coverage": [round(float(v), 3) for v in curve[i]],
-            "spread": short(spread[i]),
-            "error": short(error[i]),
-        }
-        for i in range(len(truth))
-    ]
+    at = range(_EVERY // 2, solved.truth.shape[-1], _EVERY)
+    cells = np.array([(row, column) for row in at for column in at])
+    found = compare(solved.posterior, solved.cases, cells, LEVELS, solved.start)
+    lines = []
+    for _, case in found.groupby("sample"):
+        ranks = {kind: values["rank"].values.ravel().tolist() for kind, values in case.groupby("quantity_kind")}
+        lines.append(
+            {
+                "ranks": ranks["field"],
+                **({"theta_ranks": ranks["coefficient"]} if "coefficient" in ranks else {}),
+                "coverage": [round(float(v), 3) for v in case["coverage"].values.ravel()],
+                "spread": short(case["spread"].item()),
+                "error": short(case["error"].item()),
+            }
+        )
+    return lines
 
 
 measures["calibration"] = take_calibration
@@ -65,11 +60,7 @@ class Calibration(Benchmark):
         ]
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [
-            Job(row=some, simulation=cases_of(regime), measure="calibration")
-            for some in self.spread_rows(plan)
-            for regime in plan.regimes
-        ]
+        return jobs_on(self.spread_rows(plan), plan.regimes, measure="calibration")
 
     def show(self, plan: Plan) -> list:
         everything = plan.frame(self.jobs(plan))

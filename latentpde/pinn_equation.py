@@ -69,6 +69,15 @@ class Equation:
         mixed = self._parts(self.family.bounds.mean(-1)[None])[2][0, 2] != 0
         return (*((i, i) for i in range(last + 1)), *([(last - 1, last)] if mixed else []))
 
+    @cached_property
+    def drifting(self) -> list[int]:
+        """The coefficients that its drift in space depends on."""
+        lower, upper = self.family.bounds.unbind(-1)
+        near, far = lower + 0.3 * (upper - lower), lower + 0.7 * (upper - lower)
+        each = torch.where(torch.eye(len(lower), dtype=torch.bool), far, near)
+        drift = self._parts(torch.cat([near[None], each]))[1]
+        return (drift[1:] != drift[0]).any(1).nonzero().flatten().tolist()
+
     def terms(self, theta: Float[Tensor, "case coefficient"]) -> Terms:
         """The operator for each case's coefficients."""
         zeroth, drift, curvature = (self.time_scale * part for part in self._parts(theta))

@@ -22,6 +22,7 @@ FIELD_WIDTHS = (128, 128, 128, 128)
 SOURCE_WIDTHS = (64, 64, 64)
 _POINTS_AT_ONCE = 2**16
 _LEAST_NOISE = 0.01
+_NUM_DRIFTS = 512
 
 
 class Losses(NamedTuple):
@@ -76,6 +77,8 @@ class Problem:
         values, weights: readings and their weights, zero where a case has fewer than others. A misfit as large as the
             noise gives a loss of 1; noise below a hundredth of `scale` counts as that.
         residual_scale: what the PDE's residual is divided by.
+        moving_frame: whether the field's network sees the places that its points started from, ``x - v t`` with the
+            ``v`` that is being learnt, around the domain. Only first-order families move.
     """
 
     equation: Equation
@@ -89,9 +92,10 @@ class Problem:
     values: Float[Tensor, "case reading"]
     weights: Float[Tensor, "case reading"]
     residual_scale: Float[Tensor, " case"]
+    moving_frame: bool = False
 
     @classmethod
-    def of(cls, observation: Observation, latent: Latent, features: Features) -> Problem:
+    def of(cls, observation: Observation, latent: Latent, features: Features, *, moving_frame: bool = False) -> Problem:
         grid = observation.fine_grid
         initial = grid.synthesise(observation.initial_spectrum())
         duration = float(observation.times.max()) or latent.family.default_time
@@ -103,7 +107,7 @@ class Problem:
         rest = scale * _stiffness(equation, latent) if latent.family.order else _positive(initial.std((1, 2)))
         return cls(
             equation, latent, features, centre, scale, centres(grid).float(), initial.flatten(1),
-            readings, values, weights, rest,
+            readings, values, weights, rest, moving_frame and latent.family.order == 1,
         )  # fmt: skip
 
     def __getitem__(self, cases: slice) -> Problem:
@@ -111,7 +115,7 @@ class Problem:
         initial, readings, values, weights, residual_scale = (a[cases] for a in per_case)
         return Problem(
             self.equation, self.latent, self.features, self.centre[cases], self.scale[cases], self.sites, initial,
-            readings, values, weights, residual_scale,
+            readings, values, weights, residual_scale, self.moving_frame,
         )  # fmt: skip
 
     @property
@@ -136,15 +140,36 @@ class Problem:
 
     def field(self, networks: Networks, points: Float[Tensor, "*case point 3"]) -> Float[Tensor, "case point"]:
         """In units of `scale`, about `centre`."""
+        if self.moving_frame:
+            points = _moved(points, -self.equation.terms(self.theta(networks.raw)).drift[:, 1:])
         inputs = self.features(points)
         return apply(networks.field, inputs.expand(len(networks.raw), *inputs.shape[-2:]))
 
-    def source(self, networks: Networks, points: Float[Tensor, "point 3"]) -> Float[Tensor, "case point"]:
+    def source(self, networks: Networks, points: Float[Tensor, "*case point 3"]) -> Float[Tensor, "case point"]:
         """In units of its standard deviation beforehand."""
         if not networks.source:
-            return torch.zeros(len(networks.raw), len(points))
+            return torch.zeros(len(networks.raw), points.shape[-2])
         inputs = self._space_features(points)
-        return apply(networks.source, inputs.expand(len(networks.raw), *inputs.shape))
+        return apply(networks.source, inputs.expand(len(networks.raw), *inputs.shape[-2:]))
+
+    @torch.no_grad()
+    def find_drift(self, networks: Networks) -> None:
+        """Set the coefficients that a moving frame moves by to where the field, as it is, fits the readings best.
+
+        The misfit has many local minima in them, one per way of laying the field's waves over the readings, so they
+        are tried all over their bounds: a field of `moving_frame` need not be trained anew for each.
+        """
+        drifting = self.equation.drifting
+        if not drifting:
+            return
+        lowest, best = torch.full((len(networks.raw),), torch.inf), networks.raw.clone()
+        for share in torch.quasirandom.SobolEngine(len(drifting)).draw(_NUM_DRIFTS):
+            raw = networks.raw.clone()
+            raw[:, drifting] = torch.logit(share, eps=0.02)
+            misfit = self._data_loss(Networks(networks.field, networks.source, raw))
+            better = misfit < lowest
+            lowest, best = torch.where(better, misfit, lowest), torch.where(better[:, None], raw, best)
+        networks.raw.copy_(best)
 
     def losses(
         self, networks: Networks, num_collocation: int, num_initial: int, *, generator: torch.Generator
@@ -182,14 +207,13 @@ class Problem:
         """What is left of the PDE, and the source, at random points."""
         chosen = torch.randint(len(self.sites), (num,), generator=generator)
         when = torch.rand(num, generator=generator) if self.order else torch.zeros(num)
-        import os
-
-        if "early" in os.environ.get("MODE", ""):
-            when = when**2
         points = points_at(when, self.sites[chosen])
         terms = self.equation.terms(self.theta(networks.raw))
-        u, operated = self._operate(networks, points, terms.drift.float(), terms.curvature.float())
-        source = self.source(networks, points)
+        drift, places = terms.drift, points
+        if self.moving_frame:  # nothing drifts in it, and the source, which stands still, is met on the way
+            drift, places = drift * torch.tensor([1.0, 0.0, 0.0]), _moved(points, drift[:, 1:])
+        u, operated = self._operate(networks, points, drift.float(), terms.curvature.float())
+        source = self.source(networks, places)
         # scale (D u + a u) + a centre = T^n (u0 + f), divided by the residual's scale
         unit = 1 / self.residual_scale
         left = (self.scale * unit)[:, None].float() * (operated + terms.zeroth[:, None].float() * u)
@@ -275,6 +299,13 @@ def centres(grid: Grid) -> Float[Tensor, "site 2"]:
 def points_at(when: Tensor | float, places: Float[Tensor, "point 2"]) -> Float[Tensor, "point 3"]:
     times = torch.as_tensor(when, dtype=places.dtype).expand(len(places))
     return torch.cat([times[:, None], places], 1)
+
+
+def _moved(points: Float[Tensor, "*batch point 3"], drift: Float[Tensor, "case 2"]) -> Float[Tensor, "case point 3"]:
+    """Carried along from time 0, around the domain."""
+    when, places = points[..., :1], points[..., 1:]
+    places = (places + when * drift[:, None].to(points.dtype)) % 1
+    return torch.cat([when.expand(*places.shape[:-1], 1), places], -1)
 
 
 def everywhere(

@@ -1,7 +1,8 @@
 """Choose between the paper's two branches on the validation split; writes latentpde/trained/branches.json.
 
 For each regime, RMSE against the true field at 128 x 128, averaged over the four evaluation masks at 5 %, as the paper
-does; the test split is not touched. Run with: python tools/select_branch.py [--num 25] [--weights FOLDER]
+does; the test split is not touched. Regimes that the record has already, with as many cases, are not run again. Run
+with: python tools/select_branch.py [--num 25] [--regimes helmholtz ...] [--weights FOLDER]
 """
 
 import argparse
@@ -34,8 +35,11 @@ def main() -> None:
     parser.add_argument("--regimes", nargs="+", default=list(PAPER_REGIMES))
     parser.add_argument("--output", type=Path, default=Path("latentpde/trained/branches.json"))
     arguments = parser.parse_args()
-    errors = {}
+    known = json.loads(arguments.output.read_text()) if arguments.output.exists() else {}
+    errors = known["validation_rmse"] if known.get("num_per_mask") == arguments.num else {}
     for regime in arguments.regimes:
+        if regime in errors:
+            continue
         errors[regime] = {b: validation_rmse(regime, b, arguments.num, arguments.weights) for b in BRANCHES}
         print(regime, errors[regime], flush=True)
     record = branch_record(errors, split="validation", seed=0, num_per_mask=arguments.num, masks=EVALUATION_MASKS)

@@ -142,7 +142,7 @@ class Uncertainty(Benchmark):
         return jobs_on(plan.rows, plan.regimes)
 
     def show(self, plan: Plan) -> list:
-        spread = [row for row in plan.rows if row.method in ("exact", "map_diffusion", "enc_diffusion")][:1]
+        spread = [row for row in plan.rows if methods.get(row.method).spreads][:1]
         table = plan.frame(self.jobs(plan))
         return [
             *((f"Mean, error and standard deviation, method {row.name}.", self._maps(row)) for row in spread),

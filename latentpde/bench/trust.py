@@ -12,11 +12,11 @@ from latentpde.bench.runs import Job, Solved, failures, measures, short
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.calibration import LEVELS, compare, ecdf_band, holm, rank_uniformity
 from latentpde.errors import UsageError
+from latentpde.estimators import methods
 from latentpde.pde import families
 from latentpde.simulation import regimes
 
 NUM_DRAWS = 39  # the ends of 50 % and 90 % intervals are then draws
-WITHOUT_SPREAD = ("map", "enc", "pinn")
 _EVERY = 32  # the field is ranked at cells this far apart
 
 
@@ -56,7 +56,7 @@ class Calibration(Benchmark):
         return [
             some if some.method == "enkf" else with_options(some, num_draws=NUM_DRAWS)
             for some in named
-            if some.method not in WITHOUT_SPREAD
+            if methods.get(some.method).spreads
         ]
 
     def jobs(self, plan: Plan) -> list[Job]:

@@ -21,10 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator(ABC):
-    """A method. Its dataclass fields are its options, each with a default that works."""
+    """A method. Its dataclass fields are its options, each with a default that works.
+
+    Attributes:
+        name: as registered.
+        summary: in a line.
+        spreads: whether it can give more than a point.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    spreads: ClassVar[bool] = True
 
     @classmethod
     def check_family(cls, family: Family) -> None:

@@ -40,6 +40,7 @@ class Map(Estimator):
 
     name = "map"
     summary = "the paper's test-time optimisation: Adam from several starts; a point estimate"
+    spreads = False
 
     num_steps: int = 300
     num_restarts: int = 3

@@ -9,7 +9,7 @@ from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.figures import colours_of
 from latentpde.bench.rows import row
-from latentpde.bench.runs import Job, Solved, measures, take_scores
+from latentpde.bench.runs import BATCH, Job, Solved, measures, take_scores
 from latentpde.bench.tables import NONE, Frame, Table, mean_and_error, number
 from latentpde.simulation import regimes
 
@@ -28,15 +28,18 @@ measures["time"] = take_time
 class Runtime(Benchmark):
     name = "runtime"
     title = "time for one case, from the call to the arrays, and parameters"
-    num = 3
+    num = 20
     regimes = ("balanced",)
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, measure="time", alone=True)
+        return self._jobs(plan, alone=True) + self._jobs(plan, alone=False)
+
+    def _jobs(self, plan: Plan, *, alone: bool) -> list[Job]:
+        return jobs_on(plan.rows, plan.regimes, measure="time", alone=alone)
 
     def show(self, plan: Plan) -> list:
-        table, rows = plan.frame(self.jobs(plan)), []
-        batched = plan.frame(jobs_on(plan.rows, plan.regimes))
+        table, rows = plan.frame(self._jobs(plan, alone=True)), []
+        batched = plan.frame(self._jobs(plan, alone=False))
         for some in plan.rows:
             good = table[(table["row"] == some.name) & table["failed"].isna()]
             if good.empty:
@@ -58,8 +61,8 @@ class Runtime(Benchmark):
         threads = ", ".join(sorted({str(v) for v in table["threads"]})) if "threads" in table else NONE
         machine = ", ".join(sorted({str(v) for v in table["hardware"]})) if "hardware" in table else NONE
         note = (
-            f"On {machine}, {threads} thread(s); the paper: one A5000 GPU. Cases per second are those of table 1's "
-            "runs, with whatever threads and company they had."
+            f"On {machine}, {threads} thread(s); the paper: one A5000 GPU. Run it while the machine does nothing else. "
+            f"A batch has {BATCH} cases; of methods that train for each case, a fifth."
         )
         heads = (
             "method",

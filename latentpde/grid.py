@@ -134,6 +134,7 @@ def mode_numbers(block_shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
     return rows, torch.arange(block_shape[1])
 
 
+@lru_cache(maxsize=64)
 def wavenumbers(
     block_shape: tuple[int, int], extent: tuple[float, float], dtype: torch.dtype = torch.float64, device=None
 ) -> Wavenumbers:

@@ -1,0 +1,80 @@
+"""The weights in the package: complete, small, from the shipped configurations, and worth something."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from latentpde.branches import BRANCHES, chosen_branch
+from latentpde.cli import main
+from latentpde.estimators import reconstruct
+from latentpde.metrics import rmse
+from latentpde.pde import families
+from latentpde.simulation import PAPER_REGIMES, regimes, simulate
+from latentpde.training_config import STAGES, load_config
+from latentpde.training_data import load_or_simulate
+from latentpde.training_tasks import EncoderTask
+from latentpde.weights import load_weights
+
+FOLDER = Path(str(files("latentpde") / "trained"))
+FAMILIES = tuple(dict.fromkeys(regimes.get(name).family for name in PAPER_REGIMES))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("role", STAGES)
+def test_every_network_is_there_and_from_its_configuration(family, role):
+    manifest = load_weights(role, families.get(family)).manifest
+    config, record = load_config(f"{family}-compact"), manifest.training["config"]
+    assert record[role] == getattr(config, role).model_dump()
+    assert record["data"] == json.loads(config.data.model_dump_json())
+    assert (record["seed"], record["preset"], record["regimes"]) == (config.seed, config.preset, config.regime_names)
+    assert manifest.size == json.loads(json.dumps(asdict(config.size)))
+    assert manifest.training["epochs"] == getattr(config, role).epochs
+
+
+def test_they_are_small():
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 25e6
+
+
+@pytest.mark.parametrize("regime", PAPER_REGIMES)
+def test_a_branch_is_chosen_for_every_regime(regime):
+    assert chosen_branch(regime) in BRANCHES
+
+
+@pytest.mark.parametrize("regime", ["balanced", "helmholtz"])
+def test_they_reconstruct(regime):
+    cases = simulate(regime, num=4, seed=21)
+    truth = cases["truth/field"].values.astype(float)
+    posterior = reconstruct(cases, method="enc-diffusion", num_samples=4, num_steps=40)
+    assert posterior.has_spread
+    assert not posterior.warnings(0)
+    assert np.mean(rmse(posterior.mean().values, truth)) < 0.75 * np.mean(rmse(0 * truth, truth))
+
+
+def test_the_command_line_needs_nothing_else(tmp_path):
+    cases, out = str(tmp_path / "cases.nc"), str(tmp_path / "out.nc")
+    assert main(["simulate", "klein_gordon", "--num", "1", "-o", cases, "--quiet"]) == 0
+    options = ["--samples", "3", "-O", "num_steps=10", "--quiet"]
+    assert main(["reconstruct", cases, "--method", "enc-diffusion", *options, "-o", out]) == 0
+    assert Path(out).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_recorded_validation_error_is_what_the_weights_give(family, tmp_path):
+    trained = load_weights("encoder", families.get(family))
+    config = load_config(f"{family}-compact").model_copy(update={"output": str(tmp_path)})
+    assert config.encoder is not None
+    task = EncoderTask(torch.device("cpu"), config.size.num_probes, config.encoder)
+    with torch.no_grad():
+        found = [
+            task.losses(trained.network, data, np.arange(len(data)), 0)["rmse"]
+            for data in load_or_simulate(config, "validation")
+        ]
+    assert float(torch.stack(found).mean()) == pytest.approx(trained.manifest.training["validation"]["rmse"], rel=0.02)

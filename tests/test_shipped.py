@@ -58,11 +58,15 @@ def test_they_reconstruct(regime):
 
 
 def test_the_command_line_needs_nothing_else(tmp_path):
-    cases, out = str(tmp_path / "cases.nc"), str(tmp_path / "out.nc")
-    assert main(["simulate", "klein_gordon", "--num", "1", "-o", cases, "--quiet"]) == 0
-    options = ["--samples", "3", "-O", "num_steps=10", "--quiet"]
-    assert main(["reconstruct", cases, "--method", "enc-diffusion", *options, "-o", out]) == 0
-    assert Path(out).exists()
+    def program(*arguments):
+        with pytest.raises(SystemExit) as leaving:
+            main([*map(str, arguments), "--quiet"])
+        assert not leaving.value.code
+
+    cases, out = tmp_path / "cases.nc", tmp_path / "out.nc"
+    program("simulate", "klein_gordon", "--num", 1, "-o", cases)
+    program("reconstruct", cases, "--method", "enc-diffusion", "-O", "num_steps=10", "-o", out)
+    assert out.exists()
 
 
 @pytest.mark.slow

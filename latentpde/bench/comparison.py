@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
-from latentpde.bench.rows import VARIANTS, Row, chosen_rows
+from latentpde.bench.rows import PAPER, VARIANTS, Row, chosen_rows
 from latentpde.bench.runs import Job, failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
 from latentpde.branches import BRANCHES, recorded_choice
@@ -29,7 +29,7 @@ class Table1(Benchmark):
     forcing = True
 
     def default_rows(self) -> tuple[Row, ...]:
-        return chosen_rows((*methods.names(), *(name for name, (method, *_) in VARIANTS.items() if method in methods)))
+        return chosen_rows((*methods.names(), *(name for name, (method, _) in VARIANTS.items() if method in methods)))
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(plan.rows, plan.regimes, forcing=self.forcing)
@@ -81,7 +81,7 @@ class Table1(Benchmark):
         theirs = self.theirs.get(family, {})
         if name == CHOSEN and theirs:
             return min((theirs[branch] for branch in BRANCHES), key=lambda scores: scores["rmse"] or math.inf)
-        return theirs.get(name, {})
+        return theirs.get(name.removesuffix(PAPER), {})
 
     def _figure(self, table: Frame, names: list[str]) -> Figure:
         families = list(dict.fromkeys(table["pde"]))

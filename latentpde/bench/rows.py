@@ -23,11 +23,12 @@ BASELINES = ("3dvar", "enkf", "pinn", "kriging", "fundps")
 #: Methods that train a network for each case, and get one case of this many.
 SLOW = {"pinn": 5}
 COARSE = "-coarse"
-#: Rows that are a method under other options: the method, the name its tuned options go by, and what is changed.
-VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "enkf-paper": ("enkf", "enkf-paper", {"localisation": 0.0, "correction": 1.0}),
-    "map_diffusion-true": ("map_diffusion", "map_diffusion-true", {"target": "true"}),
-    "enc_diffusion-true": ("enc_diffusion", "enc_diffusion-true", {"target": "true"}),
+PAPER = "-paper"
+#: Rows that are a method as the paper has it, where ours differs: the method, and what is changed.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "enkf-paper": ("enkf", {"localisation": 0.0, "correction": 1.0}),
+    "map_diffusion-paper": ("map_diffusion", {"target": "map"}),
+    "enc_diffusion-paper": ("enc_diffusion", {"target": "enc"}),
 }
 
 
@@ -69,12 +70,12 @@ def tuned_options() -> dict[str, dict[str, dict[str, Any]]]:
 def row(name: str) -> Row:
     """The row of a name: a method's, a variant's, or either with ``-coarse`` behind it."""
     base = name.removesuffix(COARSE)
-    method, tuned, extra = VARIANTS.get(base, (base, base, {}))
+    method, extra = VARIANTS.get(base, (base, {}))
     kind = methods.get(method)  # says what there is where it is unknown
     return Row(
         name=name,
         method=kind.name,
-        tuned=tuned,
+        tuned=base,
         fine_initial=kind.name in BASELINES and not name.endswith(COARSE),
         num_draws=16 if kind.name == "enkf" else 12,
         extra=tuple(sorted(extra.items())),

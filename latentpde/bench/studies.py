@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.figures import colours_of
-from latentpde.bench.rows import Row, row, with_options
+from latentpde.bench.rows import PAPER, Row, row, with_options
 from latentpde.bench.runs import Job, Solved, failures, measures, short, solve
 from latentpde.bench.sweeps import ADVECTION_DIFFUSION
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
@@ -118,7 +118,7 @@ class EnKFEnsembleSize(EnsembleSize):
 
 
 class Ablation(Benchmark):
-    """RMSE over advection-diffusion with one option of a sampler changed."""
+    """RMSE over advection-diffusion with one option of the paper's sampler changed."""
 
     num = 20
     regimes = ADVECTION_DIFFUSION
@@ -130,7 +130,7 @@ class Ablation(Benchmark):
         there = [method for method in self.printed if method in methods]
         wanted = {some.method for some in plan.rows}
         return [
-            (with_options(row(method), name=f"{method}, {value:g}", **{self.option: value}), value, printed)
+            (with_options(row(method + PAPER), name=f"{method}, {value:g}", **{self.option: value}), value, printed)
             for method in there
             if method in wanted
             for value, printed in self.printed[method].items()
@@ -197,15 +197,14 @@ class Stages(Benchmark):
             if some.method not in BRANCHES:
                 found.append(some)
                 continue
-            for target in (some.method.removesuffix("_diffusion"), "true"):
-                for label, options in self.physics.items():
-                    name = f"{some.name}, {target}, {label}"
-                    found.append(with_options(some, name=name, target=target, **options))
+            for target, base in ((some.method.removesuffix("_diffusion"), row(some.name + PAPER)), ("true", some)):
+                found += [
+                    with_options(base, name=f"{some.name}, {target}, {label}", **options)
+                    for label, options in self.physics.items()
+                ]
             if some.method == "enc_diffusion":
-                found.append(
-                    with_options(some, name=f"{some.name}, true, from noise alone", target="true", start="noise",
-                                 **self.physics["alone"])
-                )  # fmt: skip
+                name = f"{some.name}, true, from noise alone"
+                found.append(with_options(some, name=name, start="noise", **self.physics["alone"]))
         return found
 
     def jobs(self, plan: Plan) -> list[Job]:

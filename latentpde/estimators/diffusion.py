@@ -42,7 +42,8 @@ class LatentDiffusion(Estimator):
     """What both branches share.
 
     Args:
-        target: kind of latents that the denoiser has learnt: ``map``, ``enc`` or ``true``.
+        target: kind of latents that the denoiser has learnt: ``true``, the simulator's own, or as in the paper ``map``
+            in the MAP branch and ``enc`` in the encoder branch.
         start: ``warm``, or ``noise`` for the whole chain.
         sigma_min, sigma_max: noise added to the warm start; members are spread evenly between.
         clean_clip: largest predicted clean latent, in standard deviations of the target, where the chain starts from
@@ -57,7 +58,7 @@ class LatentDiffusion(Estimator):
         weights: folder of trained networks; ``shipped`` for those that come with the package.
     """
 
-    target: str
+    target: str = "true"
     start: str = "warm"
     sigma_min: float = 0.3
     sigma_max: float = 0.6
@@ -222,7 +223,6 @@ class MapDiffusion(LatentDiffusion):
     name = "map_diffusion"
     summary = "LatentPDE-MAP: a latent diffusion model started from map, guided by the physics"
 
-    target: str = "map"
     map_steps: int = 300
     map_restarts: int = 3
 
@@ -247,8 +247,6 @@ class EncDiffusion(LatentDiffusion):
 
     name = "enc_diffusion"
     summary = "LatentPDE-Enc: a latent diffusion model started from enc, guided by the physics"
-
-    target: str = "enc"
 
     def warm_start(
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool

@@ -84,6 +84,10 @@ class Trained:
         values = dict(self.manifest.schedule or {})
         return Schedule(num_steps=int(values.pop("num_steps")), **values)
 
+    @property
+    def num_parameters(self) -> int:
+        return sum(p.numel() for p in self.network.parameters())
+
     def units(self, latent: Latent) -> Units:
         return Units(latent, self.manifest.num_modes)
 

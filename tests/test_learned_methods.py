@@ -99,7 +99,7 @@ def test_a_weight_of_zero_turns_refinement_off_as_in_the_paper():
 def test_every_knob_does_something():
     base = run().z
     for option, value in {
-        "target": "true",
+        "target": "map",
         "start": "noise",
         "sigma_min": 0.5,
         "sigma_max": 0.5,

@@ -39,8 +39,9 @@ def block() -> str:
     before = (
         "Error (RMSE at 128 x 128) from 5 % of a 32 x 32 grid with noise 0.15, on the masks that the paper evaluates "
         "with; in brackets what the paper prints. `3dvar`, `enkf` and `pinn` are given the fine initial state, as "
-        "there, the others the coarse one. Times are in batches, on two cores; the paper's methods take 2 to 91 s "
-        "on a GPU."
+        "there, the others the coarse one. `latentpde` is the learned branch that validation chose for each regime, "
+        "as in the paper; rows in `-paper` are a method as the paper has it, where ours differs. Times are in "
+        "batches, on two cores; the paper's methods take 2 to 91 s on a GPU."
     )
     after = (
         f"The 90 % intervals of `exact` cover {min(ninety):.1f} to {max(ninety):.1f} % of the field, regime by regime "

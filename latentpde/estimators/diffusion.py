@@ -14,7 +14,7 @@ import zlib
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from latentpde.latent import Latent
 from latentpde.learned import LearnedPosterior, encode, posterior
 from latentpde.nn import Conditions, Denoiser
 from latentpde.observation import Observation, ObservationOperator
+from latentpde.pde import Family
 from latentpde.progress import Advance, progress
 from latentpde.weights import SHIPPED, Trained, load_weights
 
@@ -118,6 +119,10 @@ class LatentDiffusion(Estimator):
     ) -> Float[Tensor, "sample latent"]:
         """One estimate per case."""
 
+    def start_parameters(self, family: Family) -> int:
+        """Of the network that the warm start takes."""
+        return 0
+
     def estimate(
         self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
     ) -> LearnedPosterior:
@@ -137,7 +142,10 @@ class LatentDiffusion(Estimator):
             for first in chunks:
                 part = slice(first, first + CASES_AT_ONCE)
                 draws.append(self.sample(denoiser, observation[part], latent, warm[part], starts, seed, advance))
-        diagnostics = {"start_residual": operator.residual(warm[:, None])[:, 0].numpy()} if self.start == "warm" else {}
+        diagnostics: dict[str, Any] = {"num_parameters": denoiser.num_parameters}
+        if self.start == "warm":
+            diagnostics["start_residual"] = operator.residual(warm[:, None])[:, 0].numpy()
+            diagnostics["num_parameters"] += self.start_parameters(latent.family)
         return posterior(
             self.name,
             self.settings(seed),
@@ -252,3 +260,6 @@ class EncDiffusion(LatentDiffusion):
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool
     ) -> Float[Tensor, "sample latent"]:
         return encode(load_weights("encoder", latent.family, self.weights), observation, latent)
+
+    def start_parameters(self, family: Family) -> int:
+        return load_weights("encoder", family, self.weights).num_parameters

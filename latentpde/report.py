@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import latentpde
 from latentpde.io import atomic_path, check_writable
-from latentpde.metrics import PSD_FLOOR, score
+from latentpde.metrics import PSD_FLOOR, ensemble_size, score
 from latentpde.observation import Observation
 from latentpde.plotting import (
     WIDTH,
@@ -137,11 +137,12 @@ def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: SampleFiel
     family = latent.latent.family if latent else None
     steady = family is not None and family.order == 0
     times = ", ".join(map(_number, observation.times[:8])) + (" …" if len(observation.times) > 8 else "")
+    noise = observation.noise_std[sample][observation.mask[sample]].numpy()
     return {
         "Method": posterior.method,
-        "Estimate": f"{len(fields.draws)} draws" if fields.has_spread else "point estimate, without uncertainty",
+        "Estimate": _estimate(fields, float(np.median(noise))),
         "Readings": _readings(observation, sample),
-        "Noise (standard deviation)": _range(observation.noise_std[sample][observation.mask[sample]].numpy()),
+        "Noise (standard deviation)": _range(noise),
         "PDE time": "none (steady state)" if steady else times,
         "Domain, width and height": f"{_number(fields.grid.extent[1])} {_TIMES} {_number(fields.grid.extent[0])}",
         "Grid, width and height": f"{_shape(observation.grid)} observed, {_shape(fields.grid)} shown",
@@ -149,6 +150,13 @@ def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: SampleFiel
         "Seed": str(posterior.settings.get("seed", "not recorded")),
         "LatentPDE version": latentpde.__version__,
     }
+
+
+def _estimate(fields: SampleFields, noise: float) -> str:
+    if not fields.has_spread:
+        return "point estimate, without uncertainty"
+    enough = int(ensemble_size(fields.draws, noise / 10))
+    return f"{len(fields.draws)} draws; the mean of {enough} would be known to a tenth of the noise"
 
 
 def _readings(observation: Observation, sample: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, replace
@@ -144,6 +145,8 @@ def test_spread_and_truth_add_quantiles_and_scores(case, spread_path):
     fields = plotting.sample_fields(spread_out(post), 1, truth)
     rmse = np.sqrt(np.mean((fields.mean - truth.isel(sample=1).values) ** 2))
     assert f"RMSE {rmse:.4g} " in page.text
+    enough = math.ceil(np.mean(np.var(fields.draws, axis=0, ddof=1)) / (0.15 / 10) ** 2)
+    assert f"6 draws; the mean of {enough} would be known to a tenth of the noise" in page.text
     assert "0.71 if calibrated, with 6 draws" in page.text  # six draws cannot cover 90 %
 
 

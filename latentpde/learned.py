@@ -76,7 +76,7 @@ def posterior(
         observation=observation,
         method=method,
         settings=settings,
-        diagnostics={"residual": left, "num_parameters": trained.num_parameters, **diagnostics},
+        diagnostics={"residual": left, **diagnostics},
         decoder=decoder,
         z=z,
         initial_hat=lambda samples: initial_hat[samples],

@@ -253,14 +253,14 @@ def _readings(observation: Observation, duration: float) -> tuple[Tensor, Tensor
 
     mask, variance = observation.mask.flatten(1), observation.noise_std.flatten(1) ** 2
     counts = observation.num_readings.double()[:, None]
-    typical = counts / (mask / variance).sum(1, keepdim=True)
-    weights = mask * typical / variance / (counts + EPSILON)
+    typical = observation.typical_variance
+    weights = mask * typical[:, None] / variance / (counts + EPSILON)
     chosen = mask.int().argsort(dim=1, descending=True, stable=True)[:, : int(counts.max())]
     return (
         torch.take_along_dim(nodes, chosen[..., None, None], 1).float(),
         observation.values.flatten(1).gather(1, chosen),
         weights.gather(1, chosen).float(),
-        typical[:, 0],
+        typical,
     )
 
 

@@ -159,7 +159,7 @@ def test_a_warm_start_is_kept_where_hardly_any_noise_is_added():
     cold = run("map-diffusion", **BARE, sigma_min=0.03, sigma_max=0.03, num_steps=1, stochasticity=0.0)
     method = make_estimator("map-diffusion", map_steps=5, map_restarts=1)
     latent = Latent(families.get("advection_diffusion"), 0.4, 2, observation().bounds)
-    warm = method.warm_start(observation(), latent, seed=1, show_progress=False)  # pyright: ignore
+    warm, _ = method.warm_start(observation(), latent, seed=1, show_progress=False)  # pyright: ignore
     assert (cold.z - warm[:, None]).abs().mean() < 0.1 * warm.std()
     operator = ObservationOperator(observation(), Decoder(latent))
     np.testing.assert_allclose(cold.diagnostics["start_residual"], operator.residual(warm[:, None])[:, 0])

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 
 from latentpde.branches import BRANCHES, chosen_branch
 from latentpde.cli import main
@@ -53,6 +54,11 @@ def test_they_reconstruct(regime):
     truth = cases["truth/field"].values.astype(float)
     posterior = reconstruct(cases, method="enc-diffusion", num_samples=4, num_steps=40)
     assert posterior.has_spread
+    assert posterior.diagnostics["num_parameters"] == sum(
+        tensor.size
+        for role in ("encoder", "denoiser_true")
+        for tensor in load_file(FOLDER / f"{regimes.get(regime).family}-{role}.safetensors").values()
+    )
     assert not posterior.warnings(0)
     assert np.mean(rmse(posterior.mean().values, truth)) < 0.75 * np.mean(rmse(0 * truth, truth))
 

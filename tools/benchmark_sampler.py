@@ -49,7 +49,7 @@ def compare(regime: str, weights: str, repeats: int) -> dict:
     method = make_estimator("enc-diffusion", target="enc", weights=weights)
     assert isinstance(method, EncDiffusion)
     trained = load_weights("denoiser_enc", latent.family, weights)
-    warm = method.warm_start(observation, latent, seed=0, show_progress=False)
+    warm, _ = method.warm_start(observation, latent, seed=0, show_progress=False)
     starts = method._starts(trained, NUM_MEMBERS)
 
     def together():

@@ -42,8 +42,8 @@ def main() -> None:
             continue
         errors[regime] = {b: validation_rmse(regime, b, arguments.num, arguments.weights) for b in BRANCHES}
         print(regime, errors[regime], flush=True)
-    record = branch_record(errors, split="validation", seed=0, num_per_mask=arguments.num, masks=EVALUATION_MASKS)
-    arguments.output.write_text(json.dumps(record, indent=1) + "\n")
+        record = branch_record(errors, split="validation", seed=0, num_per_mask=arguments.num, masks=EVALUATION_MASKS)
+        arguments.output.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,11 +11,10 @@ each family goes to latentpde/bench/tuned.json, where `latentpde bench` finds it
 import argparse
 import json
 import time
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from latentpde.estimators import reconstruct
 from latentpde.estimators.pinn import Pinn
@@ -41,11 +40,6 @@ SEARCH = {
 }
 
 
-def with_fine_initial(cases) -> Observation:
-    fine = torch.from_numpy(cases["truth/initial"].values.astype(float))
-    return replace(Observation.from_dataset(cases), fine_initial=fine)
-
-
 def by_family(errors: dict[str, float]) -> dict[str, float]:
     """The mean over a family's regimes."""
     families = {regimes.get(regime).family: [] for regime in errors}
@@ -67,7 +61,9 @@ def write(path: Path, record: dict, trials: list[dict], best: dict) -> None:
 
 def main(num: int, path: Path, search: dict) -> None:
     cases = {regime: simulate(regime, num=num, seed=0, split="validation") for regime in REGIMES}
-    readings = {regime: with_fine_initial(case) for regime, case in cases.items()}
+    readings = {
+        regime: Observation.from_dataset(case, fine_initial=case["truth/initial"]) for regime, case in cases.items()
+    }
     truths = {regime: case["truth/field"].values.astype(float) for regime, case in cases.items()}
     record = {
         "split": "validation",

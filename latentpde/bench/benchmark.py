@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from latentpde.bench.rows import Row, chosen_rows
 from latentpde.bench.runs import SEED, Job, Store, frame, hardware, run
 from latentpde.bench.tables import Frame, Table
 from latentpde.errors import DataError, UsageError
-from latentpde.io import atomic_path
+from latentpde.io import atomic_path, check_writable
 from latentpde.progress import progress
 from latentpde.registry import Registry
 from latentpde.simulation import PAPER_REGIMES, Simulation, regimes
@@ -214,11 +213,9 @@ def _make_folders(folder: Path) -> None:
     for name in ("runs", "tables", "figures"):
         try:
             (folder / name).mkdir(parents=True, exist_ok=True)
-            writable = os.access(folder / name, os.W_OK)
         except OSError as error:
             raise UsageError(f"cannot write results to {folder}: {error.strerror}") from error
-        if not writable:
-            raise UsageError(f"cannot write results to {folder / name}: permission denied")
+        check_writable(folder / name / "file")
 
 
 def write(benchmark: Benchmark, shown: list[Table | tuple[str, Figure]], folder: Path) -> None:

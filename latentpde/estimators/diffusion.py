@@ -29,7 +29,6 @@ from latentpde.latent import Latent
 from latentpde.learned import LearnedPosterior, encode, posterior
 from latentpde.nn import Conditions, Denoiser
 from latentpde.observation import Observation, ObservationOperator
-from latentpde.pde import Family
 from latentpde.progress import Advance, progress
 from latentpde.weights import SHIPPED, Trained, load_weights
 
@@ -116,12 +115,8 @@ class LatentDiffusion(Estimator):
     @abstractmethod
     def warm_start(
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool
-    ) -> Float[Tensor, "sample latent"]:
-        """One estimate per case."""
-
-    def start_parameters(self, family: Family) -> int:
-        """Of the network that the warm start takes."""
-        return 0
+    ) -> tuple[Float[Tensor, "sample latent"], int]:
+        """One estimate per case, and the number of parameters of the network behind it, if any."""
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
@@ -132,9 +127,9 @@ class LatentDiffusion(Estimator):
         decoder = decoder_for(observation, latent)
         operator = ObservationOperator(observation, decoder)
         if self.start == "warm":
-            warm = self.warm_start(observation, latent, seed=seed, show_progress=show_progress)
+            warm, size = self.warm_start(observation, latent, seed=seed, show_progress=show_progress)
         else:
-            warm = torch.zeros((len(observation), latent.size), dtype=torch.float64)
+            size, warm = 0, torch.zeros((len(observation), latent.size), dtype=torch.float64)
         starts = self._starts(denoiser, num_samples)
         draws, chunks = [], range(0, len(observation), CASES_AT_ONCE)
         total = len(chunks) * len(self.chain.path(starts[0])[:-1])
@@ -142,10 +137,9 @@ class LatentDiffusion(Estimator):
             for first in chunks:
                 part = slice(first, first + CASES_AT_ONCE)
                 draws.append(self.sample(denoiser, observation[part], latent, warm[part], starts, seed, advance))
-        diagnostics: dict[str, Any] = {"num_parameters": denoiser.num_parameters}
+        diagnostics: dict[str, Any] = {"num_parameters": denoiser.num_parameters + size}
         if self.start == "warm":
             diagnostics["start_residual"] = operator.residual(warm[:, None])[:, 0].numpy()
-            diagnostics["num_parameters"] += self.start_parameters(latent.family)
         return posterior(
             self.name,
             self.settings(seed),
@@ -244,9 +238,9 @@ class MapDiffusion(LatentDiffusion):
 
     def warm_start(
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool
-    ) -> Float[Tensor, "sample latent"]:
+    ) -> tuple[Float[Tensor, "sample latent"], int]:
         found = self.map.estimate(observation, latent, num_samples=1, seed=seed, show_progress=show_progress)
-        return found.z[:, 0]
+        return found.z[:, 0], 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,8 +252,6 @@ class EncDiffusion(LatentDiffusion):
 
     def warm_start(
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool
-    ) -> Float[Tensor, "sample latent"]:
-        return encode(load_weights("encoder", latent.family, self.weights), observation, latent)
-
-    def start_parameters(self, family: Family) -> int:
-        return load_weights("encoder", family, self.weights).num_parameters
+    ) -> tuple[Float[Tensor, "sample latent"], int]:
+        encoder = load_weights("encoder", latent.family, self.weights)
+        return encode(encoder, observation, latent), encoder.num_parameters

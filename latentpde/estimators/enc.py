@@ -44,5 +44,12 @@ class Enc(Estimator):
         operator = ObservationOperator(observation, decoder)
         z = encode(encoder, observation, latent)[:, None]
         return posterior(
-            self.name, self.settings(seed), observation, decoder, z, operator.residual, encoder, diagnostics={}
+            self.name,
+            self.settings(seed),
+            observation,
+            decoder,
+            z,
+            operator.residual,
+            encoder,
+            {"num_parameters": encoder.num_parameters},
         )

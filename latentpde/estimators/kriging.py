@@ -59,7 +59,7 @@ class Kriging(Estimator):
     name = "kriging"
     summary = "ordinary kriging of the readings alone, without physics (needs PyKrige)"
 
-    # from tools/tune_baselines.py on 16 validation cases of each regime
+    # from tools/tune_baselines.py on 48 validation cases of each regime
     variogram: str = "spherical"
     nugget: str = "noise"
     num_lags: int = 12

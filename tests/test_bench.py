@@ -21,7 +21,6 @@ from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
 from latentpde.bench.runs import Job, Store, measure, missing
 from latentpde.bench.tables import Table, number
-from latentpde.cli import main
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import Estimator, make_estimator, methods
 from latentpde.observation import Observation
@@ -251,22 +250,16 @@ def test_the_page_says_what_to_do_where_there_is_nothing(tmp_path):
         run_benchmark("table1", tmp_path, num=1, methods=["kriging"], draw_only=True)
 
 
-def command(*arguments) -> int:
-    with pytest.raises(SystemExit) as leaving:
-        main(["bench", *map(str, arguments)])
-    return int(leaving.value.code or 0)
-
-
-def test_command_line(tmp_path, capsys):
+def test_command_line(tmp_path, run):
     folder = tmp_path / "out"
     rows = ["--methods", "kriging,kriging-coarse", "--regimes", "diffusion"]
-    assert command("table1", "--num", 1, *rows, "-o", folder) == 0
-    printed = capsys.readouterr().out
+    code, printed, _ = run("bench", "table1", "--num", 1, *rows, "-o", folder)
+    assert code == 0
     assert "kriging-coarse" in printed
     assert "advection-diffusion" in printed
     assert "| kriging |" in (folder / "tables" / "table1.md").read_text()
     assert (folder / "figures" / "table1.png").read_bytes()[:4] == b"\x89PNG"
-    assert command("report", "-o", folder) == 0
+    assert run("bench", "report", "-o", folder)[0] == 0
     assert "kriging-coarse" in (folder / "bench.html").read_text()
 
 
@@ -274,16 +267,15 @@ def test_command_line(tmp_path, capsys):
     "arguments",
     [["nonsense"], ["table1", "--methods", "nonsense"], ["table1", "--regimes", "nonsense"], ["table1", "--num", "0"]],
 )
-def test_wrong_words_are_refused(arguments, tmp_path):
-    assert command(*arguments, "-o", tmp_path) == 2
+def test_wrong_words_are_refused(arguments, tmp_path, run):
+    assert run("bench", *arguments, "-o", tmp_path)[0] == 2
     assert not list(tmp_path.iterdir())
 
 
-def test_a_place_that_cannot_be_written_to_is_found_out_before_any_work(tmp_path, capsys):
+def test_a_place_that_cannot_be_written_to_is_found_out_before_any_work(tmp_path, refused):
     file = tmp_path / "file"
     file.write_text("precious")
-    assert command("table1", "--num", "1", "--methods", "kriging", "-o", file) == 2
-    assert "cannot write results" in capsys.readouterr().err
+    refused(2, "cannot write results", "bench", "table1", "--num", "1", "--methods", "kriging", "-o", file)
     assert file.read_text() == "precious"
 
 

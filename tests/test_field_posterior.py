@@ -9,7 +9,6 @@ import pytest
 import torch
 import xarray as xr
 
-from latentpde.cli import main
 from latentpde.errors import UsageError
 from latentpde.grid import Grid
 from latentpde.observation import Observation
@@ -88,13 +87,13 @@ def test_variances_are_interpolated_linearly_and_stay_positive():
 
 
 @pytest.mark.parametrize("method", ["3dvar", "enkf", "kriging"])
-def test_files_report_and_scores_from_the_command_line(method, tmp_path, capsys):
+def test_files_report_and_scores_from_the_command_line(method, tmp_path, run):
     """Without coefficients and source, which these methods do not know."""
     cases, out, page = (str(tmp_path / name) for name in ("cases.nc", "out.nc", "out.html"))
-    main_quietly(["simulate", "balanced", "--num", "2", "--resolution", "32", "-o", cases, "-q"])
+    assert run("simulate", "balanced", "--num", "2", "--resolution", "32", "-o", cases, "-q")[0] == 0
     options = [] if method == "kriging" else ["-O", 'background_options={"num_steps": 10}']
-    main_quietly(["reconstruct", cases, "--method", method, *options, "-o", out, "--report", page, "-q",
-                  "--fine-initial", cases])  # fmt: skip
+    command = ["reconstruct", cases, "--method", method, *options, "--fine-initial", cases]
+    assert run(*command, "-o", out, "--report", page, "-q")[0] == 0
     with xr.open_dataset(out) as dataset:
         assert dataset.attrs["method"] == method
         assert dataset.attrs["has_spread"] == (method != "3dvar")
@@ -104,14 +103,6 @@ def test_files_report_and_scores_from_the_command_line(method, tmp_path, capsys)
     text = (tmp_path / "out.html").read_text()
     assert method in text
     assert "Source term" not in text
-    capsys.readouterr()
-    main_quietly(["evaluate", out, cases, "--json"])
-    scores = json.loads(capsys.readouterr().out)
+    scores = json.loads(run("evaluate", out, cases, "--json")[1])
     assert 0 < scores["rmse"] < 1
     assert (scores["coverage90"] is None) == (method == "3dvar")
-
-
-def main_quietly(arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    assert left.value.code == 0

@@ -9,7 +9,6 @@ import pytest
 import torch
 import xarray as xr
 
-from latentpde.cli import main
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import reconstruct
 from latentpde.grid import Grid, average_pool
@@ -132,43 +131,27 @@ def test_datasets_must_fit():
 
 
 @pytest.mark.parametrize("named", ["cases", "own"])
-def test_on_the_command_line(named, tmp_path):
+def test_on_the_command_line(named, tmp_path, run):
     """The file of cases, whose truth is read because it was named; or a file of one's own."""
     tree = cases()
     paths = {name: tmp_path / f"{name}.nc" for name in ("cases", "own", "out", "plain")}
     write_netcdf(tree, paths["cases"])
     write_netcdf(tree["truth"].to_dataset()[["initial"]], paths["own"])
-    run = [
-        "reconstruct",
-        str(paths["cases"]),
-        "--method",
-        "map",
-        "-O",
-        "num_steps=10",
-        "-q",
-        "--resolution",
-        "32",
-        "-o",
-    ]
-    for arguments in ([str(paths["plain"])], [str(paths["out"]), "--fine-initial", str(paths[named])]):
-        with pytest.raises(SystemExit) as left:
-            main([*run, *arguments])
-        assert left.value.code == 0
+    command = ["reconstruct", paths["cases"], "--method", "map", "-O", "num_steps=10", "-q", "--resolution", "32", "-o"]
+    for arguments in ([paths["plain"]], [paths["out"], "--fine-initial", paths[named]]):
+        assert run(*command, *arguments)[0] == 0
     expected = reconstruct(observation(), method="map", num_steps=10).mean(32)
     with xr.open_dataset(paths["out"]) as out, xr.open_dataset(paths["plain"]) as plain:
         np.testing.assert_allclose(out["mean"], expected, atol=1e-5)
         assert np.abs(out["mean"] - plain["mean"]).max() > 0.01
 
 
-def test_files_without_one_are_refused(tmp_path, capsys):
+def test_files_without_one_are_refused(tmp_path, refused):
     write_netcdf(cases(), tmp_path / "cases.nc")
     write_netcdf(xr.Dataset({"speed": ("y", [1.0])}), tmp_path / "other.nc")
     for name, code, message in (("other.nc", 3, "expected a variable 'initial'"), ("none.nc", 2, "there is no file")):
-        with pytest.raises(SystemExit) as left:
-            main(["reconstruct", str(tmp_path / "cases.nc"), "--fine-initial", str(tmp_path / name), "-o",
-                  str(tmp_path / "out.nc")])  # fmt: skip
-        assert left.value.code == code
-        assert message in capsys.readouterr().err
+        refused(code, message, "reconstruct", tmp_path / "cases.nc", "--fine-initial", tmp_path / name,
+                "-o", tmp_path / "out.nc")  # fmt: skip
 
 
 def test_a_grid_of_points_with_a_fine_state():

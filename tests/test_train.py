@@ -8,40 +8,23 @@ import os
 import socket
 import subprocess
 import sys
-from importlib.resources import files
 
 import numpy as np
 import pytest
 import torch
+from tiny_training import DATA, DENOISER, config
 from tiny_weights import SIZE
 
 from latentpde import checkpoints
 from latentpde.checkpoints import Checkpoint, checkpoint_paths, read_tensors
-from latentpde.cli import main
 from latentpde.errors import DataError, UsageError
-from latentpde.estimators.map import Map
-from latentpde.map_targets import map_targets
-from latentpde.nn import PRESETS
 from latentpde.pde import families
-from latentpde.simulation import EVALUATION_MASKS, TRAINING_MASKS
 from latentpde.train import Run, rate_factor, train
-from latentpde.training_config import TrainingConfig, load_config
-from latentpde.training_data import batches, load_or_simulate
+from latentpde.training_data import load_or_simulate
 from latentpde.training_tasks import DenoiserTask, EncoderTask, statistics_of, true_targets
 from latentpde.weights import build, load_weights
 
-DATA = {"num_per_regime": 8, "num_validation": 3, "shape": [32, 32], "num_modes": 2}
-DENOISER = {"epochs": 3, "batch_size": 4, "num_steps": 20, "beta_end": 0.3, "map_steps": 5, "map_restarts": 1}
-
-
-@pytest.fixture(autouse=True)
-def _tiny_preset(monkeypatch):
-    monkeypatch.setitem(PRESETS, "tiny", SIZE)
-
-
-def config(folder, **tables):
-    known = {"family": "helmholtz", "preset": "tiny", "output": str(folder), "data": DATA}
-    return TrainingConfig.model_validate({**known, **tables})
+pytestmark = pytest.mark.usefixtures("tiny_preset")
 
 
 def weights(folder, stage="encoder"):
@@ -246,161 +229,12 @@ def test_missing_accelerate_is_said(tmp_path, monkeypatch):
         train(config(tmp_path, encoder={"epochs": 1}))
 
 
-# Data
-
-
-@pytest.fixture
-def cases(tmp_path):
-    settings = config(tmp_path, encoder={"epochs": 1})
-    return load_or_simulate(settings, "train")[0], load_or_simulate(settings, "validation")[0]
-
-
-def test_readings_are_new_every_epoch_and_the_same_for_the_same_epoch(cases):
-    data, _ = cases
-    indices = np.arange(4)
-    first, again, later = (data.read(indices, epoch) for epoch in (0, 0, 1))
-    assert torch.equal(first.values, again.values)
-    assert not torch.equal(first.mask, later.mask)
-    alone = data.read(np.array([2]), 0)
-    assert torch.equal(alone.values[0], first.values[2])
-    assert torch.equal(first.initial, later.initial)
-
-
-def test_readings_are_the_clean_solution_with_noise(cases):
-    data, _ = cases
-    errors = []
-    for epoch in range(20):
-        observation = data.read(np.arange(8), epoch)
-        errors.append((observation.values - data.clean.double())[observation.mask])
-        share = observation.mask.double().mean((1, 2, 3))
-        assert (share <= 0.15).all()
-        assert not observation.values[~observation.mask].any()
-    assert torch.cat(errors).std() == pytest.approx(0.15, rel=0.2)
-
-
-def test_the_clean_solution_is_the_decoder_s(cases):
-    data, _ = cases
-    clean = data.decoder.decode(data.z.double(), data.initial.double(), [1.0], data.grid)
-    torch.testing.assert_close(clean, data.clean.double(), rtol=1e-4, atol=1e-5)
-
-
-def test_validation_cases_have_masks_that_training_never_sees(cases, monkeypatch):
-    kinds = []
-    import latentpde.training_data as module
-
-    draw = module.draw_mask
-    monkeypatch.setattr(module, "draw_mask", lambda kind, *a, **o: kinds.append(kind) or draw(kind, *a, **o))
-    train_set, validation = cases
-    for epoch in range(4):
-        train_set.read(np.arange(8), epoch)
-    assert set(kinds) <= set(TRAINING_MASKS)
-    kinds.clear()
-    for epoch in range(4):
-        validation.read(np.arange(3), epoch)
-    assert set(kinds) <= set(EVALUATION_MASKS)
-    assert not torch.equal(train_set.initial[:3], validation.initial)
-
-
-def test_an_epoch_visits_every_case_once_in_an_order_of_its_own(cases):
-    data, _ = cases
-    first, again, later = (batches([data, data], 4, 0, epoch) for epoch in (0, 0, 1))
-    flat = [sorted(np.concatenate([i for which, i in epoch if which == n])) for epoch in (first, later) for n in (0, 1)]
-    assert flat == [list(range(8))] * 4
-    assert all(np.array_equal(a[1], b[1]) for a, b in zip(first, again, strict=True))
-    assert any(not np.array_equal(a[1], b[1]) for a, b in zip(first, later, strict=True))
-
-
-def test_map_targets_are_kept_and_only_missing_ones_made_again(cases, tmp_path, monkeypatch):
-    monkeypatch.setattr("latentpde.map_targets.CASES_AT_ONCE", 3)
-    table = config(tmp_path, denoiser_map={**DENOISER, "map_draws": 2}).denoiser_map
-    assert table is not None
-    made, estimate = [], Map.estimate
-    monkeypatch.setattr(Map, "estimate", lambda *a, **o: made.append(1) or estimate(*a, **o))
-    data, folder = cases[0], tmp_path / "map"
-    indices = np.array([7, 0, 4])
-    observation = data.read(indices, 1)
-    target = map_targets(folder, table, [data])(data, indices, observation, 1)
-    assert len(made) == 6
-    own = Map(num_steps=5, num_restarts=1).estimate(observation, data.simulation.latent, num_samples=1, seed=data.seed)
-    tau = data.simulation.latent.forcing_std
-    torch.testing.assert_close(target[:, 3:] * tau, own.z[:, 0, 3:], rtol=1e-8, atol=1e-9)
-    made.clear()
-    sorted(folder.iterdir())[2].unlink()
-    again = map_targets(folder, table, [data])(data, indices, observation, 1)
-    assert len(made) == 1
-    torch.testing.assert_close(again, target)
-    other = table.model_copy(update={"map_steps": 6})
-    with pytest.raises(DataError, match="other settings"):
-        map_targets(folder, other, [data])(data, indices, observation, 1)
-
-
-def test_normalised_targets_have_mean_zero_and_deviation_one(cases):
-    data, _ = cases
-    statistics = statistics_of(true_targets, [data])
-    w = true_targets(data, np.arange(8), data.read(np.arange(8), 0), 0)
-    normal = statistics.normalise(w)
-    torch.testing.assert_close(normal.mean(0), torch.zeros(19, dtype=w.dtype), atol=1e-4, rtol=0)
-    torch.testing.assert_close(normal.std(0), torch.ones(19, dtype=w.dtype), atol=1e-4, rtol=0)
-
-
 def test_the_rate_rises_and_falls():
     factors = [rate_factor(position, 0.1) for position in np.linspace(0, 1, 101)]
     assert factors[0] < 0.01
     assert max(factors) == pytest.approx(1)
     assert np.argmax(factors) == 10
     assert factors[-1] == pytest.approx(0, abs=1e-9)
-
-
-# Configurations
-
-
-@pytest.mark.parametrize("name", sorted(p.name for p in (files("latentpde") / "configs").iterdir()))
-def test_shipped_configurations_are_valid(name):
-    shipped = load_config(name.removesuffix(".toml"))
-    assert shipped.stages == ["encoder", "denoiser_enc", "denoiser_map", "denoiser_true"]
-    assert name == f"{shipped.family}-{shipped.preset}.toml"
-    if shipped.preset == "paper":
-        assert shipped.data.num_per_regime == 5000
-        assert shipped.encoder is not None
-        assert shipped.denoiser_map is not None
-        assert (shipped.encoder.epochs, shipped.denoiser_map.epochs) == (400, 600)
-
-
-GOOD = 'family = "helmholtz"\noutput = "out"\n[encoder]\nepochs = 2\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "fragments"),
-    [
-        (GOOD + "epoch = 3\n", ["encoder.epoch", "Extra inputs"]),
-        ("colour = 1\n" + GOOD, ["colour"]),
-        (GOOD.replace("2", '"two"'), ["encoder.epochs", "integer"]),
-        (GOOD.replace("2", "0"), ["encoder.epochs", "greater than or equal to 1"]),
-        (GOOD.replace("helmholtz", "helmhotz"), ["did you mean 'helmholtz'"]),
-        ('preset = "huge"\n' + GOOD, ["preset", "paper, compact"]),
-        ('regimes = ["balanced"]\n' + GOOD, ["balanced", "has the regimes helmholtz"]),
-        ('family = "helmholtz"\noutput = "out"\n', ["trains nothing", "encoder"]),
-        (GOOD.replace('output = "out"\n', ""), ["output", "required"]),
-        ("family = ", ["not TOML"]),
-        (GOOD + "[denoiser_true]\nbeta_end = 2.0\n", ["denoiser_true.beta_end"]),
-        (GOOD + "[denoiser_true]\nbeta_start = 0.5\n", ["denoiser_true", "beta_start <= beta_end"]),
-        ('mixed_precision = "fp8"\n' + GOOD, ["mixed_precision"]),
-    ],
-)
-def test_bad_configurations_are_refused(tmp_path, text, fragments):
-    path = tmp_path / "bad.toml"
-    path.write_text(text)
-    with pytest.raises(UsageError) as caught:
-        load_config(path)
-    for fragment in fragments:
-        assert fragment in str(caught.value)
-
-
-def test_a_configuration_that_is_not_there_is_said_so(tmp_path):
-    with pytest.raises(UsageError, match=r"shipped configurations: .*helmholtz-compact"):
-        load_config("helmholtz-compat")
-    with pytest.raises(UsageError, match="cannot read"):
-        load_config(tmp_path / "none.toml")
 
 
 def test_an_unknown_stage_is_refused(tmp_path):
@@ -411,29 +245,22 @@ def test_an_unknown_stage_is_refused(tmp_path):
 # The command line
 
 
-def command(capsys, *arguments):
-    with pytest.raises(SystemExit) as leaving:
-        main([str(a) for a in arguments])
-    captured = capsys.readouterr()
-    return leaving.value.code or 0, captured.out, captured.err
-
-
-def test_the_command_trains_and_resumes(tmp_path, capsys):
+def test_the_command_trains_and_resumes(tmp_path, run):
     path = tmp_path / "run.toml"
     path.write_text(
         f'family = "helmholtz"\npreset = "tiny"\noutput = "{tmp_path}/run"\n'
         "[data]\nnum_per_regime = 4\nnum_validation = 2\nshape = [32, 32]\nnum_modes = 2\n[encoder]\nepochs = 1\n"
     )
-    code, out, _ = command(capsys, "train", path)
+    code, out, _ = run("train", path)
     assert code == 0
     assert f"weights={tmp_path}/run" in out
-    code, _, err = command(capsys, "train", path)
+    code, _, err = run("train", path)
     assert code == 2
     assert "--resume" in err
-    assert command(capsys, "train", path, "--resume", "-q")[:2] == (0, "")
-    assert command(capsys, "train", path, "--stage", "decoder")[0] == 2
+    assert run("train", path, "--resume", "-q")[:2] == (0, "")
+    assert run("train", path, "--stage", "decoder")[0] == 2
     path.write_text("family = 3")
-    assert command(capsys, "train", path)[0] == 2
+    assert run("train", path)[0] == 2
 
 
 # Several processes

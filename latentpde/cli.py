@@ -257,25 +257,25 @@ def bench(
     quiet: Quiet = False,
 ) -> None:
     """Run a benchmark: every table and figure of the paper, and those it lacks."""
-    from latentpde.bench import benchmarks, run_benchmark
+    from latentpde.bench import benchmarks, run_benchmarks
     from latentpde.bench.page import write_page
     from latentpde.bench.tables import Table
 
     if name == "report":
         print(f"Open in a browser: {write_page(output)}")
         return
-    for one in [benchmark.name for benchmark in benchmarks if benchmark.in_all] if name == "all" else [name]:
-        shown = run_benchmark(
-            one,
-            output,
-            num=num,
-            methods=_names(methods),
-            regimes=_names(regimes),
-            workers=workers,
-            again=not resume,
-            draw_only=draw_only,
-            show_progress=not quiet,
-        )
+    names = [benchmark.name for benchmark in benchmarks if benchmark.in_all] if name == "all" else [name]
+    for shown in run_benchmarks(
+        names,
+        output,
+        num=num,
+        methods=_names(methods),
+        regimes=_names(regimes),
+        workers=workers,
+        again=not resume,
+        draw_only=draw_only,
+        show_progress=not quiet,
+    ):
         for item in shown:
             if isinstance(item, Table):
                 item.print()

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import latentpde.bench.runs as runs
-from latentpde.bench import benchmarks, comparison, peers, run_benchmark, scaling, studies
+from latentpde.bench import benchmarks, comparison, peers, run_benchmark, run_benchmarks, scaling, studies
 from latentpde.bench.benchmark import cases_of, make_plan
 from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
-from latentpde.bench.runs import Job, Store, measure, missing
+from latentpde.bench.runs import Job, Part, Store, measure, missing
 from latentpde.bench.tables import Table, number
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import Estimator, make_estimator, methods
@@ -60,9 +60,9 @@ def counted(monkeypatch):
     """How many cases were really run."""
     seen = []
 
-    def counting(job, start, stop):
-        seen.extend(range(start, stop))
-        return measure(job, start, stop)
+    def counting(parts, pictures):
+        seen.extend(index for part in parts for index in range(part.start, part.stop))
+        return measure(parts, pictures)
 
     monkeypatch.setattr(runs, "measure", counting)
     return seen
@@ -109,6 +109,45 @@ def test_only_what_is_missing_between_others_is_run(tmp_path, guess, counted):
     assert counted[6:] == [1, 4]
 
 
+def test_masks_are_run_as_one_batch_and_come_out_as_alone(tmp_path):
+    jobs = [job_of("kriging", mask=mask) for mask in ("grid", "radial")]
+    (batch,) = missing([(job, 2) for job in jobs], Store(tmp_path / "runs"))
+    assert batch == [Part(job, 0, 2) for job in jobs]
+    alone = [line for job in jobs for line in measure([Part(job, 0, 2)])]
+    for line, expected in zip(measure(batch), alone, strict=True):
+        assert line.keys() == expected.keys()
+        assert {line["mask"]} == {line["setting"]["mask"]}
+        assert line["rmse"] == pytest.approx(expected["rmse"], rel=1e-3)
+    apart = [*jobs, job_of("kriging", mask="grid", noise_std=0.3), job_of("kriging", "advection"), job_of("enkf")]
+    assert len(missing([(job, 1) for job in apart], Store(tmp_path / "runs"))) == 4
+
+
+def test_benchmarks_run_together_share_what_they_need(tmp_path, guess, counted):
+    names, options = ["table1", "masks", "noise"], {"num": 2, "methods": [guess], "regimes": ["diffusion"]}
+    first = list(run_benchmarks(names, tmp_path, **options))
+    assert len(counted) == 2 + 8 + 2  # table1's cases have the noise of the first of noise's three settings
+    assert len(first) == 3
+    counted.clear()
+    list(run_benchmarks([*names, "psd"], tmp_path, draw_only=True, **options))  # what was not run is left out
+    assert not counted
+    with pytest.raises(DataError, match="nothing of psd, table-no-source"):
+        list(run_benchmarks(["psd", "table-no-source"], tmp_path, draw_only=True, **options))
+
+
+def test_pictures_are_of_the_run_itself(tmp_path, guess, monkeypatch):
+    run_benchmark("gallery", tmp_path, methods=[guess], regimes=["diffusion"])
+    store, job = Store(tmp_path / "runs"), job_of(guess)
+    monkeypatch.setattr(runs, "solve", None)
+    picture = store.picture(job)
+    assert picture is not None
+    truth = runs.true_fields(job.simulation.cases(0, 1))[0]
+    assert np.sqrt(np.mean((picture - truth) ** 2)) == pytest.approx(store.find(job, 1)[0]["rmse"], rel=1e-3)
+    store.picture_path(job).write_bytes(b"damaged")
+    assert store.picture(job) is None, "it could not be solved"
+    monkeypatch.undo()
+    assert store.picture(job) is not None
+
+
 def test_lines_survive_a_run_that_was_killed(tmp_path):
     path = tmp_path / "some.jsonl"
     assert read_lines(path) == []
@@ -138,13 +177,13 @@ def test_failures_are_counted_shown_and_tried_again(tmp_path, guess, counted):
     fails = [float(np.nanmin(cases_of("diffusion").cases(i, i + 1)["observed"].values)) < -0.9 for i in range(6)]
     assert 0 < sum(fails) < 6
     bad = Job(row=with_options(row(guess), fails_below=-0.9), simulation=cases_of("diffusion"))
-    lines = measure(bad, 0, 6)
+    lines = measure([Part(bad, 0, 6)])
     assert ["failed" in line for line in lines] == fails
     assert all("rmse" in line for line, failed in zip(lines, fails, strict=True) if not failed)
     assert "a reading too low for me" in next(line for line in lines if "failed" in line)["failed"]
     store = Store(tmp_path / "runs")
     store.add(lines)
-    assert {start for _, start, _ in missing([bad], 6, store)} == {fails.index(True)}
+    assert {part.start for (part,) in missing([(bad, 6)], store)} == {fails.index(True)}
 
     methods.unregister("guess")
     methods.register("guess", type("Bad", (Guess,), {"estimate": lambda *a, **k: 1 / 0}))
@@ -182,7 +221,7 @@ def test_every_benchmark_takes_any_method(name, tmp_path, guess):
 def test_the_filters_ensemble_study_compares_with_its_pilot(monkeypatch):
     monkeypatch.setattr(studies, "SIZES", (2, 32))
     filter_row = with_options(row("enkf-paper"), num_draws=32, num_members=32, background_options={"num_steps": 2})
-    (line,) = measure(Job(row=filter_row, simulation=cases_of("diffusion"), measure="members"), 0, 1)
+    (line,) = measure([Part(Job(row=filter_row, simulation=cases_of("diffusion"), measure="members"), 0, 1)])
     assert line["apart"]["32"] == 0, "the same members give the same mean"
     assert line["apart"]["2"] > 1e-3
 
@@ -199,7 +238,7 @@ def test_ablations_change_options_that_there_are(name):
 
 def test_stages_change_options_that_there_are(tmp_path):
     benchmark = benchmarks.get("stages")
-    rows = benchmark.variants(make_plan(benchmark, tmp_path))
+    rows = benchmark.variants(make_plan(benchmark, Store(tmp_path)))
     assert len({some.name for some in rows}) == len(rows) == 3 + 8 + 9
     for some in rows:
         make_estimator(some.method, **some.options("helmholtz"))

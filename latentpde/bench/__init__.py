@@ -2,7 +2,7 @@
 
 # importing them registers them
 from latentpde.bench import comparison, frontier, gallery, peers, scaling, studies, sweeps, trust
-from latentpde.bench.benchmark import Benchmark, benchmarks, run_benchmark
+from latentpde.bench.benchmark import Benchmark, benchmarks, run_benchmark, run_benchmarks
 
 __all__ = [
     "Benchmark",
@@ -12,6 +12,7 @@ __all__ = [
     "gallery",
     "peers",
     "run_benchmark",
+    "run_benchmarks",
     "scaling",
     "studies",
     "sweeps",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from latentpde.bench.lines import Line, append_lines, read_lines
 from latentpde.bench.rows import Row, chosen_rows
@@ -22,6 +24,9 @@ from latentpde.simulation import PAPER_REGIMES, Simulation, regimes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Tables, and figures with their captions.
+Shown: TypeAlias = "list[Table | tuple[str, Figure]]"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -30,7 +35,7 @@ class Plan:
     Args:
         rows: the methods.
         regimes: where cases come from.
-        num: cases per regime.
+        num: cases of each job.
         store: lines that there are already.
     """
 
@@ -50,6 +55,7 @@ class Benchmark(ABC):
         name: on the command line.
         title: in a line.
         num: cases per regime, where the user does not say.
+        num_settings: settings that share the cases of a regime among them.
         regimes: likewise.
         rows: names of rows, likewise; every method where empty,
         slow_methods: but those that take long only if this holds.
@@ -59,6 +65,7 @@ class Benchmark(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     num: ClassVar[int] = 100
+    num_settings: ClassVar[int] = 1
     regimes: ClassVar[tuple[str, ...]] = PAPER_REGIMES
     rows: ClassVar[tuple[str, ...]] = ()
     slow_methods: ClassVar[bool] = True
@@ -77,16 +84,9 @@ class Benchmark(ABC):
         jobs = self.jobs(plan)
         return not jobs or not plan.frame(jobs).empty
 
-    def run(self, plan: Plan, *, workers: int, again: bool, show_progress: bool) -> None:
-        """Run what is missing."""
-        jobs = self.jobs(plan)
-        if again:
-            plan.store.forget(jobs, plan.num)
-        run(jobs, plan.num, plan.store, workers=workers, label=self.name, show_progress=show_progress)
-
     @abstractmethod
-    def show(self, plan: Plan) -> list[Table | tuple[str, Figure]]:
-        """Tables, and figures with their captions, of what has been run."""
+    def show(self, plan: Plan) -> Shown:
+        """What has been run."""
 
 
 class Study(Benchmark):
@@ -113,7 +113,8 @@ class Study(Benchmark):
                 found.append(f"Failed: {', '.join(f'{k} {v}' for k, v in task.items())}: {line['failed']}")
         return tuple(dict.fromkeys(found))
 
-    def run(self, plan: Plan, *, workers: int, again: bool, show_progress: bool) -> None:
+    def run(self, plan: Plan, *, again: bool, show_progress: bool) -> None:
+        """Measure what is missing."""
         path = self._path(plan)
         if again:
             path.unlink(missing_ok=True)
@@ -145,12 +146,18 @@ def cases_of(regime: str, **setting) -> Simulation:
 
 
 def jobs_on(
-    rows: Iterable[Row], names: Iterable[str], *, measure: str = "scores", alone: bool = False, **setting
+    rows: Iterable[Row],
+    names: Iterable[str],
+    *,
+    measure: str = "scores",
+    alone: bool = False,
+    drawn: bool = False,
+    **setting,
 ) -> list[Job]:
     """Every row on the test cases of every regime."""
     names = tuple(names)
     return [
-        Job(row=row, simulation=cases_of(name, **setting), measure=measure, alone=alone)
+        Job(row=row, simulation=cases_of(name, **setting), measure=measure, alone=alone, drawn=drawn)
         for row in rows
         for name in names
     ]
@@ -158,7 +165,7 @@ def jobs_on(
 
 def make_plan(
     benchmark: Benchmark,
-    folder: Path,
+    store: Store,
     *,
     num: int | None = None,
     methods: Sequence[str] = (),
@@ -168,11 +175,22 @@ def make_plan(
         raise UsageError(f"the number of cases must be at least 1, got {num}")
     names = tuple(regimes.get(name).name for name in dict.fromkeys(chosen_regimes)) or benchmark.regimes
     rows = chosen_rows(methods) if methods else benchmark.default_rows()
-    return Plan(rows, names, num or benchmark.num, Store(folder / "runs"))
+    return Plan(rows, names, math.ceil((num or benchmark.num) / benchmark.num_settings), store)
 
 
-def run_benchmark(
-    name: str,
+def run_benchmark(name: str, folder: str | Path = "results", **options) -> Shown:
+    """Run what a benchmark lacks, and write and return its tables and figures.
+
+    Args:
+        name: one of ``latentpde list benchmarks``.
+        folder, options: as `run_benchmarks` has them.
+    """
+    (shown,) = run_benchmarks([name], folder, **options)
+    return shown
+
+
+def run_benchmarks(
+    names: Iterable[str],
     folder: str | Path = "results",
     *,
     num: int | None = None,
@@ -182,11 +200,11 @@ def run_benchmark(
     again: bool = False,
     draw_only: bool = False,
     show_progress: bool = False,
-) -> list[Table | tuple[str, Figure]]:
-    """Run what a benchmark lacks, and write and return its tables and figures.
+) -> Iterator[Shown]:
+    """Run what some benchmarks lack, all of it together; then write and yield the tables and figures of each.
 
     Args:
-        name: one of ``latentpde list benchmarks``.
+        names: of ``latentpde list benchmarks``.
         folder: lines go to ``runs/``, tables to ``tables/``, figures to ``figures/``.
         num: cases per regime.
         methods: names of rows.
@@ -195,17 +213,30 @@ def run_benchmark(
         again: forget what these runs have given before.
         draw_only: run nothing, and show what there is.
     """
-    folder = Path(folder)
-    benchmark = benchmarks.get(name)
-    plan = make_plan(benchmark, folder, num=num, methods=methods, chosen_regimes=regimes)
-    if not draw_only:
+    folder, regimes = Path(folder), tuple(regimes)
+    store = Store(folder / "runs")
+    chosen = [benchmarks.get(name) for name in names]
+    plans = [make_plan(one, store, num=num, methods=methods, chosen_regimes=regimes) for one in chosen]
+    if draw_only:
+        there = [one.has_run(plan) for one, plan in zip(chosen, plans, strict=True)]
+        if not any(there):
+            what = ", ".join(one.name for one in chosen)
+            raise DataError(f"nothing of {what} has been run in {folder}; leave --draw-only out to run it")
+        chosen, plans = list(compress(chosen, there)), list(compress(plans, there))
+    else:
         _make_folders(folder)
-        benchmark.run(plan, workers=workers, again=again, show_progress=show_progress)
-    if draw_only and not benchmark.has_run(plan):
-        raise DataError(f"nothing of {benchmark.name} has been run in {folder}; leave --draw-only out to run it")
-    shown = benchmark.show(plan)
-    write(benchmark, shown, folder)
-    return shown
+        wanted = [(job, plan.num) for one, plan in zip(chosen, plans, strict=True) for job in one.jobs(plan)]
+        if again:
+            store.forget(wanted)
+        label = chosen[0].name if len(chosen) == 1 else "bench"
+        run(wanted, store, workers=workers, label=label, show_progress=show_progress)
+        for one, plan in zip(chosen, plans, strict=True):
+            if isinstance(one, Study):
+                one.run(plan, again=again, show_progress=show_progress)
+    for one, plan in zip(chosen, plans, strict=True):
+        shown = one.show(plan)
+        write(one, shown, folder)
+        yield shown
 
 
 def _make_folders(folder: Path) -> None:
@@ -218,7 +249,7 @@ def _make_folders(folder: Path) -> None:
         check_writable(folder / name / "file")
 
 
-def write(benchmark: Benchmark, shown: list[Table | tuple[str, Figure]], folder: Path) -> None:
+def write(benchmark: Benchmark, shown: Shown, folder: Path) -> None:
     """Tables as Markdown, figures as PNG, and a JSON file that holds the tables and names the figures."""
     _make_folders(folder)
     tables = [item for item in shown if isinstance(item, Table)]

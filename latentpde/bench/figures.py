@@ -10,7 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from latentpde.bench.runs import Job, Solved, solve, true_fields
+from latentpde.bench.runs import Job, Store, true_fields
 from latentpde.metrics import rmse
 from latentpde.plotting import MAGNITUDE, MARKERS, PALETTE, SIGNED
 
@@ -18,14 +18,6 @@ from latentpde.plotting import MAGNITUDE, MARKERS, PALETTE, SIGNED
 def colours_of(count: int) -> list[tuple[str, str]]:
     """Colour and marker for each of some methods."""
     return [(PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]) for i in range(count)]
-
-
-def solve_case(job: Job, index: int) -> Solved | None:
-    """One case, or None where the method fails on it: tables count failures, a figure leaves the place empty."""
-    try:
-        return solve(job, index, index + 1)
-    except Exception:
-        return None
 
 
 @dataclass(frozen=True)
@@ -77,13 +69,14 @@ def panel_grid(rows: Mapping[str, Sequence[Panel]]) -> Figure:
     return figure
 
 
-def field_grid(jobs: Mapping[str, Sequence[Job]], index: int = 0) -> Figure:
+def field_grid(jobs: Mapping[str, Sequence[Job]], store: Store) -> Figure:
     """A row for each setting: coarse initial state, readings, truth, and what each method makes of them."""
-    return panel_grid({label: field_panels(some, index) for label, some in jobs.items()})
+    return panel_grid({label: field_panels(some, store) for label, some in jobs.items()})
 
 
-def field_panels(jobs: Sequence[Job], index: int) -> list[Panel]:
-    cases = jobs[0].simulation.cases(index, index + 1)
+def field_panels(jobs: Sequence[Job], store: Store) -> list[Panel]:
+    """Of the first case."""
+    cases = jobs[0].simulation.cases(0, 1)
     known = cases.to_dataset().isel(sample=0)
     truth, readings = true_fields(cases)[0], known["observed"]
     readings = readings.isel(time=-1) if "time" in readings.dims else readings
@@ -93,9 +86,7 @@ def field_panels(jobs: Sequence[Job], index: int) -> list[Panel]:
         Panel("truth", truth),
     ]
     for job in jobs:
-        solved = solve_case(job, index)
-        if solved is None:
-            panels.append(Panel(job.row.name, None))
-        else:
-            panels.append(Panel(f"{job.row.name}\nRMSE {rmse(solved.mean[0], truth):.3f}", solved.mean[0]))
+        mean = store.picture(job)
+        title = job.row.name if mean is None else f"{job.row.name}\nRMSE {rmse(mean, truth):.3f}"
+        panels.append(Panel(title, mean))
     return panels

@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
-from latentpde.bench.figures import Panel, colours_of, field_grid, panel_grid, solve_case
+from latentpde.bench.figures import Panel, colours_of, field_grid, panel_grid
 from latentpde.bench.rows import Row
-from latentpde.bench.runs import Job, Solved, measures, true_fields
+from latentpde.bench.runs import Job, Part, Solved, measures, solve, true_fields
 from latentpde.bench.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.estimators import methods
@@ -25,12 +25,12 @@ class Gallery(Benchmark):
     regimes = REPRESENTATIVES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes)
+        return jobs_on(plan.rows, plan.regimes, drawn=True)
 
     def show(self, plan: Plan) -> list:
+        jobs = {regime.replace("_", " "): jobs_on(plan.rows, [regime]) for regime in plan.regimes}
         return [
-            ("Reconstructions from 5 % of the cells with noise 0.15.",
-             field_grid({regime.replace("_", " "): jobs_on(plan.rows, [regime]) for regime in plan.regimes})),
+            ("Reconstructions from 5 % of the cells with noise 0.15.", field_grid(jobs, plan.store)),
             ("Kinds of initial state.", initial_condition_gallery()),
             ("Masks at 5 %; the first row for training, the second for evaluation.", mask_gallery()),
         ]  # fmt: skip
@@ -58,7 +58,8 @@ measures["spectra"] = take_spectra
 class Spectra(Benchmark):
     name = "psd"
     title = "radial power spectra over advection-diffusion's regimes and the evaluation masks"
-    num = 4
+    num = 16
+    num_settings = len(EVALUATION_MASKS)
     regimes = ADVECTION_DIFFUSION
     slow_methods = False
 
@@ -106,6 +107,14 @@ class Spectra(Benchmark):
         ax.set_ylim(-12.5, None)
 
 
+def solve_first(job: Job) -> Solved | None:
+    """The first case, or None where the method fails on it."""
+    try:
+        return solve(Part(job, 0, 1))
+    except Exception:
+        return None
+
+
 class PosteriorSamples(Benchmark):
     name = "posterior-samples"
     title = "draws from the posterior beside the truth"
@@ -124,7 +133,7 @@ class PosteriorSamples(Benchmark):
 
     def _panels(self, row: Row, regime: str) -> list[Panel]:
         job = Job(row=row, simulation=cases_of(regime))
-        solved, truth = solve_case(job, 0), true_fields(job.simulation.cases(0, 1))[0]
+        solved, truth = solve_first(job), true_fields(job.simulation.cases(0, 1))[0]
         if solved is None or solved.draws is None:
             return [Panel("truth", truth), Panel("mean", None if solved is None else solved.mean[0])]
         draws = [Panel(f"draw {i + 1}", field) for i, field in enumerate(solved.draws[0][: self.num_shown])]
@@ -152,7 +161,7 @@ class Uncertainty(Benchmark):
     def _maps(self, row: Row) -> Figure:
         rows = {}
         for regime in REPRESENTATIVES:
-            solved = solve_case(Job(row=row, simulation=cases_of(regime)), 0)
+            solved = solve_first(Job(row=row, simulation=cases_of(regime)))
             if solved is None or solved.draws is None:
                 continue
             error = np.abs(solved.mean[0] - solved.truth[0])
@@ -187,7 +196,8 @@ class Uncertainty(Benchmark):
 class FunDPS(Benchmark):
     name = "fundps"
     title = "beside FunDPS on advection-diffusion, radial and grid masks"
-    num = 20
+    num = 40
+    num_settings = 2
     regimes = ADVECTION_DIFFUSION
     compared = ("exact", "map_diffusion", "enc_diffusion", "fundps")
 

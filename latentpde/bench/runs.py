@@ -7,18 +7,20 @@ method sees an `Observation`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -32,6 +34,7 @@ from latentpde.bench.tables import Frame
 from latentpde.errors import UsageError
 from latentpde.estimators import reconstruct
 from latentpde.estimators.base import DEFAULT_FORCING_STD
+from latentpde.io import atomic_path
 from latentpde.metrics import score
 from latentpde.observation import Observation
 from latentpde.pde import get_family
@@ -57,6 +60,7 @@ class Job:
         family: another PDE than the one that made the cases, for the method to assume.
         measure: what is taken of each case, a name in `measures`.
         alone: each case by itself, as a user has it; for timing.
+        drawn: whether figures show what it makes of the first case; the run is the same.
     """
 
     row: Row
@@ -64,6 +68,7 @@ class Job:
     family: str | None = None
     measure: str = "scores"
     alone: bool = False
+    drawn: bool = field(default=False, compare=False)
 
     @property
     def regime(self) -> Regime:
@@ -98,21 +103,37 @@ def _setting(simulation: Simulation) -> dict[str, Any]:
     return {n: getattr(simulation, n) for n in names if getattr(simulation, n) != getattr(usual, n)}
 
 
+class Part(NamedTuple):
+    """Some cases of a job."""
+
+    job: Job
+    start: int
+    stop: int
+
+
 @dataclass(frozen=True)
 class Solved:
     """Some cases as a method left them, with their truths.
 
     Args:
-        job: what was run.
-        start: index of the first case.
+        parts: what was run.
         posterior: what the method returned.
         cases: the truths, which it has not seen.
     """
 
-    job: Job
-    start: int
+    parts: tuple[Part, ...]
     posterior: Posterior
     cases: xr.DataTree
+
+    @property
+    def job(self) -> Job:
+        """The first; others differ in masks alone."""
+        return self.parts[0].job
+
+    @property
+    def start(self) -> int:
+        """Index of the first case."""
+        return self.parts[0].start
 
     @cached_property
     def truth(self) -> Float[np.ndarray, "sample y x"]:
@@ -142,15 +163,15 @@ def true_fields(cases: xr.DataTree) -> Float[np.ndarray, "sample y x"]:
     return (truth.isel(time=-1) if "time" in truth.dims else truth).values.astype(float)
 
 
-def solve(job: Job, start: int, stop: int, seed: int | None = None) -> Solved:
+def solve(*parts: Part, seed: int | None = None) -> Solved:
     """Run a method on some cases. It sees an `Observation`.
 
     Args:
-        job: the method and the cases.
-        start, stop: which of the cases.
+        parts: the method and the cases, one after another; of jobs that differ in masks alone (`_batch`).
         seed: of the method; by default another for each batch, so that cases do not share their randomness.
     """
-    cases = job.simulation.cases(start, stop)
+    (job, start, _), trees = parts[0], [part.job.simulation.cases(part.start, part.stop) for part in parts]
+    cases = trees[0] if len(trees) == 1 else _behind_each_other(trees)
     fine = cases["truth/initial"] if job.row.fine_initial else None
     observation = Observation.from_dataset(cases, fine_initial=fine)
     options = job.row.options(job.regime.family)
@@ -160,30 +181,57 @@ def solve(job: Job, start: int, stop: int, seed: int | None = None) -> Solved:
     posterior = reconstruct(
         observation, job.family, method=job.row.method, num_samples=job.row.num_draws, seed=seed, **options
     )
-    return Solved(job, start, posterior, cases)
+    return Solved(parts, posterior, cases)
 
 
-def measure(job: Job, start: int, stop: int) -> list[dict[str, Any]]:
-    """A line for each case. A case that a method fails on says why; the others of its batch are run alone."""
-    begin = time.perf_counter()
+def _batch(job: Job) -> Job:
+    """The same for jobs whose cases a method can be given as one batch."""
+    return replace(job, simulation=replace(job.simulation, mask=None, sparsity=None))
+
+
+def _behind_each_other(trees: list[xr.DataTree]) -> xr.DataTree:
+    import xarray as xr
+
+    parts = {
+        path: xr.concat([tree[path].to_dataset() for tree in trees], "sample", combine_attrs="override")
+        for path in ("/", "/truth")
+    }
+    return xr.DataTree.from_dict(parts)
+
+
+def measure(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -> list[dict[str, Any]]:
+    """A line for each case. A case that a method fails on says why; the others of its batch are run alone.
+
+    Args:
+        parts: as `solve` has them.
+        pictures: files for the mean of the first case of some jobs.
+    """
+    begin, cases = time.perf_counter(), [(part.job, i) for part in parts for i in range(part.start, part.stop)]
     try:
-        solved = solve(job, start, stop)
+        solved = solve(*parts)
         _ = solved.mean, solved.draws
-        seconds = (time.perf_counter() - begin) / (stop - start)
-        found = measures[job.measure](solved)
+        seconds = (time.perf_counter() - begin) / len(cases)
+        found = measures[solved.job.measure](solved)
     except Exception as error:
-        if stop - start == 1:
-            return [_line(job, start, {"failed": f"{type(error).__name__}: {error}"[:200]})]
-        return [line for index in range(start, stop) for line in measure(job, index, index + 1)]
-    lines = []
-    for i, index in enumerate(range(start, stop)):
+        if len(cases) == 1:
+            return [_line(*cases[0], {"failed": f"{type(error).__name__}: {error}"[:200]})]
+        return [line for job, i in cases for line in measure([Part(job, i, i + 1)], pictures)]
+    lines, truth = [], solved.cases["truth"].to_dataset()
+    for i, (job, index) in enumerate(cases):
         if not np.isfinite(solved.mean[i]).all():
             lines.append(_line(job, index, {"failed": "the field is not finite"}))
             continue
-        known = solved.cases["truth"].to_dataset().isel(sample=i)
-        kinds = {name: str(known[f"{name}_kind"].item()) for name in ("mask", "initial")}
+        if index == 0 and pictures and job in pictures:
+            save_picture(pictures[job], solved.mean[i])
+        kinds = {name: str(truth[f"{name}_kind"].values[i]) for name in ("mask", "initial")}
         lines.append(_line(job, index, {**found[i], **kinds, "seconds": short(seconds)}))
     return lines
+
+
+def save_picture(path: Path, field: Float[np.ndarray, "y x"]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, mean=field.astype(np.float32))
 
 
 def take_scores(solved: Solved) -> list[dict[str, Any]]:
@@ -239,7 +287,7 @@ def hardware() -> str:
 
 @dataclass(eq=False)
 class Store:
-    """Lines of JSON in a folder, one file per method.
+    """Lines of JSON in a folder, one file per method, and what figures show of first cases in a folder beside it.
 
     Args:
         folder: made when the first line is written.
@@ -263,11 +311,31 @@ class Store:
             append_lines(self.folder / f"{method}.jsonl", some)
         self._lines |= {_key(line): line for line in lines}
 
-    def forget(self, jobs: Iterable[Job], num: int) -> None:
+    def forget(self, wanted: Iterable[tuple[Job, int]]) -> None:
         """Leave some lines out of account; new ones, written behind them, replace them for good."""
-        for job in jobs:
+        for job, num in wanted:
             for line in self.find(job, num).values():
                 del self._lines[_key(line)]
+            self.picture_path(job).unlink(missing_ok=True)
+
+    def picture_path(self, job: Job) -> Path:
+        name = hashlib.sha256(json.dumps(job.identity(), sort_keys=True).encode()).hexdigest()[:16]
+        return self.folder.parent / "pictures" / f"{job.row.method}-{name}.npz"
+
+    def picture(self, job: Job) -> Float[np.ndarray, "y x"] | None:
+        """The mean of a job's first case, as it was run or run now; None where the method fails on it: tables count
+        failures, a figure leaves the place empty."""
+        path = self.picture_path(job)
+        try:
+            return np.load(path)["mean"].astype(float)
+        except (OSError, ValueError, KeyError, BadZipFile):  # not there, or damaged
+            pass
+        try:
+            mean = solve(Part(job, 0, 1)).mean[0]
+        except Exception:
+            return None
+        save_picture(path, mean)
+        return mean
 
 
 _IDENTITY = (
@@ -280,16 +348,35 @@ def _key(line: dict[str, Any]) -> str:
     return json.dumps([line.get(name) for name in _IDENTITY], sort_keys=True)
 
 
-def missing(jobs: Iterable[Job], num: int, store: Store) -> list[tuple[Job, int, int]]:
+def missing(wanted: Iterable[tuple[Job, int]], store: Store) -> list[list[Part]]:
     """What is still to be run: batches of cases, of all jobs in turn, so that an unfinished run is balanced."""
-    tasks = []
-    for job in dict.fromkeys(jobs):
+    counts, parts = dict[Job, int](), []
+    for job, num in wanted:
+        counts[job] = max(num, counts.get(job, 0))
+    for job, num in counts.items():
         count, done, size = job.row.count(num), store.find(job, num), 1 if job.alone else BATCH
         for start in range(0, count, size):
             # what failed is tried again: weights or a package may have come since
-            wanted = [i for i in range(start, min(start + size, count)) if "failed" in done.get(i, {"failed": True})]
-            tasks += [(job, first, last + 1) for first, last in _stretches(wanted)]
-    return sorted(tasks, key=lambda task: task[1])
+            absent = [i for i in range(start, min(start + size, count)) if "failed" in done.get(i, {"failed": True})]
+            parts += [Part(job, first, last + 1) for first, last in _stretches(absent)]
+    return _together(sorted(parts, key=lambda part: part.start))
+
+
+def _together(parts: Iterable[Part]) -> list[list[Part]]:
+    """Small parts that a method can be given as one, until they make a batch."""
+    batches, last = [], dict[Job, list[Part]]()
+    for part in parts:
+        alike = _batch(part.job)
+        batch = last.get(alike)
+        if batch is None or part.job.alone or _count([*batch, part]) > BATCH:
+            batches.append(batch := [])
+            last[alike] = batch
+        batch.append(part)
+    return batches
+
+
+def _count(parts: Iterable[Part]) -> int:
+    return sum(part.stop - part.start for part in parts)
 
 
 def _stretches(indices: list[int]) -> Iterator[tuple[int, int]]:
@@ -300,31 +387,45 @@ def _stretches(indices: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def run(
-    jobs: Iterable[Job], num: int, store: Store, *, workers: int = 1, label: str = "bench", show_progress: bool = False
+    wanted: Iterable[tuple[Job, int]],
+    store: Store,
+    *,
+    workers: int = 1,
+    label: str = "bench",
+    show_progress: bool = False,
 ) -> None:
     """Run what is missing and keep it, batch by batch.
 
     Args:
+        wanted: jobs, and how many cases of each.
         workers: processes, each on one core; 1 for this process and all cores.
     """
-    tasks = missing(jobs, num, store)
-    with progress(label, sum(stop - start for _, start, stop in tasks), show=show_progress) as advance:
+    wanted = list(wanted)
+    pictures = {job: store.picture_path(job) for job, _ in wanted if job.drawn}
+    tasks = [
+        (parts, {part.job: pictures[part.job] for part in parts if part.job in pictures})
+        for parts in missing(wanted, store)
+    ]
+    with progress(label, sum(_count(parts) for parts, _ in tasks), show=show_progress) as advance:
         for lines in _results(tasks, workers):
             store.add(lines)
             advance(len(lines))
 
 
-def _results(tasks: list[tuple[Job, int, int]], workers: int) -> Iterator[list[dict[str, Any]]]:
+def _results(tasks: list[tuple[list[Part], dict[Job, Path]]], workers: int) -> Iterator[list[dict[str, Any]]]:
     if workers < 1:
         raise UsageError(f"the number of workers must be at least 1, got {workers}")
-    if workers == 1 or len(tasks) < 2 or any(job.alone for job, _, _ in tasks):  # a timing wants the machine alone
-        for task in tasks:
+    # a timing wants the machine alone
+    together = [(parts, pictures) for parts, pictures in tasks if workers > 1 and not parts[0].job.alone]
+    for task in tasks:
+        if task not in together:
             yield measure(*task)
+    if not together:
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
-            for future in as_completed([pool.submit(measure, *task) for task in tasks]):
+            for future in as_completed([pool.submit(measure, *task) for task in together]):
                 yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)

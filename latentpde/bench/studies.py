@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,11 +41,10 @@ def take_subsets(solved: Solved) -> list[dict]:
 
 def take_members(solved: Solved) -> list[dict]:
     """How far the filter's mean with some members is from that with the pilot's number: the gain differs too."""
-    job, stop = solved.job, solved.start + len(solved.truth)
     apart = {}
     for size in SIZES:
-        smaller = with_options(job.row, num_draws=size, num_members=size)
-        mean = solve(Job(row=smaller, simulation=job.simulation), solved.start, stop).mean
+        smaller = with_options(solved.job.row, num_draws=size, num_members=size)
+        mean = solve(*(part._replace(job=replace(part.job, row=smaller)) for part in solved.parts)).mean
         apart[str(size)] = np.sqrt(np.mean((mean - solved.mean) ** 2, axis=(-2, -1)))
     assert solved.draws is not None
     return [

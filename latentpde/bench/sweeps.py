@@ -21,7 +21,6 @@ REPRESENTATIVES = ("balanced", "klein_gordon", "helmholtz")  # one regime for ea
 class Sweep(Benchmark):
     """Scores against one setting of the simulation, and a figure of fields for each regime."""
 
-    num: ClassVar[int] = 20
     regimes: ClassVar[tuple[str, ...]] = REPRESENTATIVES
     slow_methods: ClassVar[bool] = False
     of: ClassVar[str]  # what is varied, in words
@@ -36,7 +35,7 @@ class Sweep(Benchmark):
     def _jobs(self, plan: Plan, regime: str) -> dict[str, list[Job]]:
         """By label."""
         settings = self.settings(regime)
-        return {label: jobs_on(plan.rows, [regime], **setting) for label, setting in settings.items()}
+        return {label: jobs_on(plan.rows, [regime], drawn=True, **setting) for label, setting in settings.items()}
 
     def show(self, plan: Plan) -> list:
         shown: list = []
@@ -45,7 +44,7 @@ class Sweep(Benchmark):
             tables = {label: plan.frame(some) for label, some in jobs.items()}
             shown += self._tables(plan, regime, tables)
             shown.append((f"{self.title}: RMSE, {regime}.", self._curves(plan, tables, regime)))
-            shown.append((f"{self.title}: one case of {regime}.", field_grid(jobs)))
+            shown.append((f"{self.title}: one case of {regime}.", field_grid(jobs, plan.store)))
         return shown
 
     def _tables(self, plan: Plan, regime: str, tables: dict[str, Frame]) -> list[Table]:
@@ -82,6 +81,8 @@ class Noise(Sweep):
     name = "noise"
     title = "reconstructions under more and more noise"
     of = "noise"
+    num = 60
+    num_settings = 3
 
     def settings(self, regime):
         return {f"{noise:.2f}": {"noise_std": noise} for noise in (0.15, 0.30, 0.45)}
@@ -91,7 +92,8 @@ class Masks(Sweep):
     name = "masks"
     title = "reconstructions from all eight masks"
     of = "mask"
-    num = 12
+    num = 96
+    num_settings = len(masks.names())
 
     def settings(self, regime):
         return {name: {"mask": name} for name in masks.names()}
@@ -101,6 +103,7 @@ class Sparsity(Sweep):
     name = "sparsity"
     title = "reconstructions from 1 to 5 % of the cells, in a single patch"
     of = "share of cells read"
+    num_settings = 5
 
     def settings(self, regime):
         return {f"{share:.0%}": {"mask": "single_patch", "sparsity": share} for share in (0.01, 0.02, 0.03, 0.04, 0.05)}
@@ -110,7 +113,8 @@ class Snapshots(Sweep):
     name = "snapshots"
     title = "how each added snapshot narrows field and coefficients"
     of = "snapshots"
-    num = 12
+    num = 48
+    num_settings = 4
     rows = ("exact", "map")
     regimes = ("balanced", "klein_gordon")
 

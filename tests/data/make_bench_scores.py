@@ -10,7 +10,7 @@ import numpy as np
 
 from latentpde.bench.benchmark import cases_of
 from latentpde.bench.rows import row
-from latentpde.bench.runs import Job, solve, take_scores
+from latentpde.bench.runs import Job, Part, solve, take_scores
 
 METHODS, REGIMES, NUM, NUM_SEEDS = ("exact", "3dvar", "enkf", "kriging"), ("balanced", "helmholtz"), 2, 6
 
@@ -18,7 +18,7 @@ record: dict = {"methods": METHODS, "regimes": REGIMES, "num": NUM, "scores": {}
 for name in METHODS:
     for regime in REGIMES:
         job = Job(row=row(name), simulation=cases_of(regime))
-        runs = [take_scores(solve(job, 0, NUM, seed)) for seed in range(NUM_SEEDS)]
+        runs = [take_scores(solve(Part(job, 0, NUM), seed=seed)) for seed in range(NUM_SEEDS)]
         found = {}
         for score in ("rmse", "crps"):
             means = [float(np.mean([line[score] for line in lines])) for lines in runs]

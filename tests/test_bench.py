@@ -261,7 +261,7 @@ def test_the_paper_s_rule_takes_each_regime_from_the_branch_chosen_for_it(tmp_pa
 def test_scaling_keeps_what_it_measured_and_shows_what_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(scaling, "SIZES", {"output": [{"output": 16}, {"output": -1}]})
     for _ in range(2):
-        shown = run_benchmark("scaling", tmp_path, num=2, regimes=["diffusion"])
+        shown = run_benchmark("scaling", tmp_path, num=8, regimes=["diffusion"])
     (table,) = [table for table in shown if table.title.endswith("output")]
     assert [cells[0] for cells in table.rows] == ["diffusion, 16"]
     assert float(table.rows[0][1]) > 0

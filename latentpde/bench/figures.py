@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from latentpde.bench.rows import Row
 from latentpde.bench.runs import Job, Store, true_fields
+from latentpde.estimators import methods
 from latentpde.metrics import rmse
 from latentpde.plotting import MAGNITUDE, MARKERS, PALETTE, SIGNED
 
 
-def colours_of(count: int) -> list[tuple[str, str]]:
-    """Colour and marker for each of some methods."""
-    return [(PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]) for i in range(count)]
+def looks(rows: Iterable[Row]) -> list[tuple[Row, str, str]]:
+    """Rows with their colours and markers: a method has the same in every figure, its variants what is left."""
+    names, rows = list(methods.names()), tuple(rows)
+    places: list[int] = []
+    for row in rows:
+        place = names.index(methods.get(row.method).name)
+        taken = place in places
+        places.append(next(i for i in count(len(names)) if i not in places) if taken else place)
+    return [(row, *look(place)) for row, place in zip(rows, places, strict=True)]
+
+
+def look(place: int) -> tuple[str, str]:
+    """A colour and a marker."""
+    return PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
 
 
 @dataclass(frozen=True)

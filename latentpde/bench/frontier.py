@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
-from latentpde.bench.figures import colours_of
+from latentpde.bench.figures import looks
 from latentpde.bench.rows import row
 from latentpde.bench.runs import BATCH, Job, Solved, measures, take_scores
 from latentpde.bench.tables import NONE, Frame, Table, mean_and_error, number
@@ -79,7 +79,6 @@ class Runtime(Benchmark):
 class Pareto(Benchmark):
     name = "pareto"
     title = "error against time, for all methods"
-    num = 20
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(plan.rows, plan.regimes)
@@ -90,7 +89,7 @@ class Pareto(Benchmark):
         families = list(dict.fromkeys(regimes.get(name).family for name in plan.regimes))
         figure = Figure((3.7 * len(families) + 0.5, 3.9), layout="constrained")
         for ax, family in zip(np.atleast_1d(figure.subplots(1, len(families))), families, strict=True):
-            for some, (colour, marker) in zip(plan.rows, colours_of(len(plan.rows)), strict=True):
+            for some, colour, marker in looks(plan.rows):
                 here = good[(good["pde"] == family) & (good["row"] == some.name)]
                 if here.empty:
                     continue
@@ -110,7 +109,6 @@ class Pareto(Benchmark):
 class Limit(Benchmark):
     name = "limit"
     title = "errors as ratios to the exact posterior's on the same cases"
-    num = 20
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(dict.fromkeys((row(REFERENCE), *plan.rows)), plan.regimes)

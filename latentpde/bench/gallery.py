@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
-from latentpde.bench.figures import Panel, colours_of, field_grid, panel_grid
+from latentpde.bench.figures import Panel, field_grid, looks, panel_grid
 from latentpde.bench.rows import Row
 from latentpde.bench.runs import Job, Part, Solved, measures, solve, true_fields
 from latentpde.bench.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
@@ -96,7 +96,7 @@ class Spectra(Benchmark):
     def _curves(self, ax, here: Frame, rows: tuple[Row, ...]) -> None:
         truth = np.mean(list(here.drop_duplicates("index")["of_truth"]), axis=0)
         modes = np.arange(1, len(truth) + 1)
-        for row, (colour, _) in zip(rows, colours_of(len(rows)), strict=True):
+        for row, colour, _ in looks(rows):
             some = here[here["row"] == row.name]
             if some.empty:
                 continue
@@ -127,7 +127,10 @@ class PosteriorSamples(Benchmark):
 
     def show(self, plan: Plan) -> list:
         return [
-            (f"{self.title}, method {row.name}.", panel_grid({r: self._panels(row, r) for r in plan.regimes}))
+            (
+                f"{self.title}, method {row.name}.",
+                panel_grid({r.replace("_", " "): self._panels(row, r) for r in plan.regimes}),
+            )
             for row in plan.rows
         ]
 
@@ -177,19 +180,23 @@ class Uncertainty(Benchmark):
 
     def _distributions(self, table: Frame, plan: Plan) -> Figure:
         figure = Figure((2.6 * len(plan.regimes) + 0.6, 5.2), layout="constrained")
-        axes = figure.subplots(2, len(plan.regimes), squeeze=False, sharey="row")
+        axes = figure.subplots(2, len(plan.regimes), squeeze=False, sharex=True, sharey="row")
         good = table[table["failed"].isna()]
         for line, (score, label) in zip(axes, (("rmse", "RMSE"), ("psd", "PSD log error")), strict=True):
             for ax, regime in zip(line, plan.regimes, strict=True):
                 groups = [good[(good["regime"] == regime) & (good["row"] == row.name)][score] for row in plan.rows]
                 boxes = ax.boxplot(groups, widths=0.6, patch_artist=True, medianprops={"color": "black"},
                                    flierprops={"markersize": 3})  # fmt: skip
-                for box, (colour, _) in zip(boxes["boxes"], colours_of(len(groups)), strict=True):
+                for box, (_, colour, _) in zip(boxes["boxes"], looks(plan.rows), strict=True):
                     box.set(facecolor=colour, alpha=0.6)
-                ax.set_xticks(range(1, len(groups) + 1), [row.name for row in plan.rows], rotation=60, fontsize=8)
-                ax.set(ylim=(0, None), title=regime if score == "rmse" else None)
                 ax.grid(axis="y", color="#dddddd", linewidth=0.6)
             line[0].set_ylabel(label)
+            line[0].set_ylim(bottom=0)
+        for top, bottom, regime in zip(*axes, plan.regimes, strict=True):
+            top.set_title(regime.replace("_", " "), fontsize=10.5)
+            names = [row.name for row in plan.rows]
+            bottom.set_xticks(range(1, len(names) + 1), names, rotation=50, ha="right", rotation_mode="anchor",
+                              fontsize=8)  # fmt: skip
         return figure
 
 

@@ -192,11 +192,12 @@ def _batch(job: Job) -> Job:
 def _behind_each_other(trees: list[xr.DataTree]) -> xr.DataTree:
     import xarray as xr
 
-    parts = {
-        path: xr.concat([tree[path].to_dataset() for tree in trees], "sample", combine_attrs="override")
-        for path in ("/", "/truth")
-    }
-    return xr.DataTree.from_dict(parts)
+    found = {}
+    for path in ("/", "/truth"):
+        parts = [tree[path].to_dataset().drop_vars("sample") for tree in trees]
+        found[path] = xr.concat(parts, "sample", combine_attrs="override")
+        found[path]["sample"] = np.arange(found[path].sizes["sample"])
+    return xr.DataTree.from_dict(found)
 
 
 def measure(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -> list[dict[str, Any]]:

@@ -55,7 +55,8 @@ def _peak() -> float:
 class Scaling(Study):
     name = "scaling"
     title = "time and memory of the exact posterior as the problem grows"
-    num = 7  # here the number of sizes, from the smallest on
+    num = 28  # over four quantities, each from its smallest on
+    num_settings = len(_VARIED)
     regimes = ("balanced", "klein_gordon")
 
     def missing(self, plan: Plan) -> list[Line]:

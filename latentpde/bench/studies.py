@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
-from latentpde.bench.figures import colours_of
+from latentpde.bench.figures import look
 from latentpde.bench.rows import PAPER, Row, row, with_options
 from latentpde.bench.runs import Job, Solved, failures, measures, short, solve
 from latentpde.bench.sweeps import ADVECTION_DIFFUSION
@@ -92,8 +92,8 @@ class EnsembleSize(Benchmark):
     def _figure(self, table: Frame) -> Figure:
         figure = Figure((6.4, 4.2), layout="constrained")
         ax = figure.subplots()
-        groups = list(table.groupby(["row", "regime"], sort=False))
-        for ((name, regime), some), (colour, marker) in zip(groups, colours_of(len(groups)), strict=True):
+        for place, ((name, regime), some) in enumerate(table.groupby(["row", "regime"], sort=False)):
+            colour, marker = look(place)
             apart = pd.DataFrame(list(some["apart"])).mean()
             ax.loglog(SIZES, apart, marker=marker, color=colour, linewidth=1.4, label=f"{name}, {regime}")
             ax.loglog(SIZES, np.sqrt(some["variance"].mean() / np.array(SIZES)), color=colour, linestyle=":")
@@ -182,6 +182,7 @@ class Stages(Benchmark):
     name = "stages"
     title = "what each stage of the learned methods is worth"
     num = 20
+    in_all = False  # twenty variants of the slower methods
     rows = ("exact", "map", "enc", "map_diffusion", "enc_diffusion")
     physics: ClassVar[dict[str, dict[str, Any]]] = {
         "alone": {"guidance_scale": 0.0, "refinement_steps": 0},

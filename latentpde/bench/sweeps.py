@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
-from latentpde.bench.figures import colours_of, field_grid
+from latentpde.bench.figures import field_grid, looks
 from latentpde.bench.runs import Job
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
 from latentpde.simulation import PAPER_REGIMES, masks, regimes
@@ -63,17 +63,21 @@ class Sweep(Benchmark):
                      (f"Means over {plan.num} cases ± standard error.",))  # fmt: skip
 
     def _curves(self, plan: Plan, tables: dict[str, Frame], regime: str) -> Figure:
-        figure = Figure((6.4, 3.6), layout="constrained")
+        figure = Figure((8.0, 3.6), layout="constrained")
         ax = figure.subplots()
-        for row, (colour, marker) in zip(plan.rows, colours_of(len(plan.rows)), strict=True):
+        places = np.arange(len(tables))
+        for i, (row, colour, marker) in enumerate(looks(plan.rows)):
             points = [mean_and_error(table[table["row"] == row.name]["rmse"]) for table in tables.values()]
             means, errors = np.array(points).T
-            ax.errorbar(range(len(points)), means, np.nan_to_num(2 * errors), marker=marker, color=colour,
-                        capsize=3, linewidth=1.4, label=row.name)  # fmt: skip
-        ax.set_xticks(range(len(tables)), list(tables))
-        ax.set(xlabel=self.of, ylabel="RMSE", ylim=(0, None), title=regime.replace("_", " "))
+            aside = 0.4 * ((i + 0.5) / len(plan.rows) - 0.5)  # so that bars of error do not cover each other
+            ax.errorbar(places + aside, means, np.nan_to_num(2 * errors), marker=marker, color=colour, capsize=2,
+                        linewidth=1.2, elinewidth=0.9, label=row.name)  # fmt: skip
+        ax.set_xticks(places, [label.replace("_", " ") for label in tables])
+        ax.set(xlabel=self.of, ylabel="RMSE", title=regime.replace("_", " "))
+        ax.set_ylim(bottom=0)
         ax.grid(axis="y", color="#dddddd", linewidth=0.6)
-        ax.legend(fontsize=8, ncols=2, edgecolor="none")
+        figure.legend(loc="outside right upper", fontsize=8, edgecolor="none", title="bars: 2 standard errors",
+                      title_fontsize=7)  # fmt: skip
         return figure
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
-from latentpde.bench.figures import colours_of
+from latentpde.bench.figures import looks
 from latentpde.bench.rows import Row, with_options
 from latentpde.bench.runs import Job, Solved, failures, measures, short
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
@@ -105,7 +105,7 @@ class Calibration(Benchmark):
         ax = figure.subplots()
         ax.plot([0, 1], [0, 1], color="#888888", linestyle="--", linewidth=1)
         rows = self.spread_rows(plan)
-        for some, (colour, marker) in zip(rows, colours_of(len(rows)), strict=True):
+        for some, colour, marker in looks(rows):
             here = table[table["row"] == some.name]
             if not here.empty:
                 ax.plot(LEVELS, np.mean(list(here["coverage"]), axis=0), color=colour, marker=marker, label=some.name)
@@ -133,7 +133,7 @@ class Calibration(Benchmark):
     def _spread(self, table: Frame, plan: Plan) -> Figure:
         figure = Figure((5.0, 4.4), layout="constrained")
         ax, rows = figure.subplots(), self.spread_rows(plan)
-        for some, (colour, marker) in zip(rows, colours_of(len(rows)), strict=True):
+        for some, colour, marker in looks(rows):
             here = table[table["row"] == some.name]
             if not here.empty:
                 ax.loglog(

@@ -273,13 +273,19 @@ def test_scaling_keeps_what_it_measured_and_shows_what_failed(tmp_path, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:::pyro", "ignore:::torch")
-def test_peers_agree_where_there_is_one_mode(monkeypatch):
+def test_peers_agree_where_there_is_one_mode(monkeypatch, tmp_path):
     pytest.importorskip("pyro")
     monkeypatch.setattr(peers, "NUM_WARMUP", 100)
     monkeypatch.setattr(peers, "NUM_STEPS", 200)
-    (line,) = peers.compare("helmholtz", 0, ["NUTS, 2 chains"])
+    line, kriging = peers.compare("helmholtz", 0, ["NUTS, 2 chains", "kriging"])
     assert line["r_hat"] < 1.1
     assert line["apart"] < 0.5
+    assert line["rmse"] == pytest.approx(line["rmse_exact"], rel=0.1)
+    assert kriging["rmse"] == pytest.approx(measure([Part(job_of("kriging", "helmholtz"), 0, 1)])[0]["rmse"], rel=1e-3)
+    append_lines(tmp_path / "runs" / "peers.jsonl", [line, kriging])
+    fields, searches = run_benchmark("peers", tmp_path, draw_only=True)
+    assert [cells[1] for cells in fields.rows] == ["NUTS, 2 chains", "kriging"]
+    assert [cells[1] for cells in searches.rows] == ["NUTS, 2 chains"]
 
 
 def test_the_page_says_what_to_do_where_there_is_nothing(tmp_path):

@@ -1,37 +1,53 @@
-"""General samplers on the very likelihood that `exact` searches: nautilus (nested) and NUTS (Hamiltonian).
+"""Tools that anyone could reach for instead, on the same cases; they need the extra ``peers``.
 
-They need the extra ``peers``. Each gets the likelihood with the source integrated out, so that only the search for the
-coefficients is compared, and not what integrating saves. nautilus stops at the effective sample size that ours
-reached, or later where its exploration alone gives it more. Of NUTS two chains start at draws of the prior.
+General samplers, nautilus (nested) and NUTS (Hamiltonian), take the place of the search in `exact`: they get the very
+likelihood, with the source integrated out, and everything after it is the same. So only the search for the coefficients
+is compared, and not what integrating saves. nautilus stops at the effective sample size that ours reached, or later
+where its exploration alone gives it more. Of NUTS two chains start at draws of the prior. Kriging (PyKrige) knows of no
+PDE and interpolates the readings.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from latentpde.bench.benchmark import Plan, Study, benchmarks, cases_of
 from latentpde.bench.lines import Line
-from latentpde.bench.runs import short
-from latentpde.bench.tables import NONE, Table, number
+from latentpde.bench.rows import Row, row
+from latentpde.bench.runs import Job, Part, short, solve, true_fields
+from latentpde.bench.tables import Table, number
 from latentpde.collapsed import CollapsedModel
-from latentpde.estimators import make_estimator
-from latentpde.estimators.base import decoder_for
-from latentpde.initial_state import InitialState
+from latentpde.estimators.exact import Exact
+from latentpde.importance import WeightedSamples
+from latentpde.metrics import score
 from latentpde.observation import Observation
 
-PEERS = {"nautilus, 500 live points": "nautilus", "nautilus, 2000 live points": "nautilus", "NUTS, 2 chains": "pyro"}
+#: What is compared, and the package it needs.
+PEERS = {
+    "nautilus, 500 live points": "nautilus",
+    "nautilus, 2000 live points": "nautilus",
+    "NUTS, 2 chains": "pyro",
+    "kriging": "pykrige",
+}
 NUM_CHAINS, NUM_WARMUP, NUM_STEPS = 2, 250, 500
+
+#: From the log-likelihood on the unit box and its dimension to samples there.
+Tool = Callable[[Callable[[Tensor], Tensor], int], WeightedSamples]
 
 
 class Peers(Study):
     name = "peers"
-    title = "general samplers on the same likelihood"
+    title = "other tools on the same cases"
     num = 1
     regimes = ("diffusion", "advection", "klein_gordon", "helmholtz")
     in_all = False  # it needs an extra, and minutes for a case
@@ -50,79 +66,95 @@ class Peers(Study):
         return compare(*task)
 
     def show(self, plan: Plan) -> list:
-        rows = [
-            (
-                f"{line['regime']}, case {line['index']}",
-                line["peer"],
-                number(line["seconds"]),
-                number(line["ratio"]),
-                f"{line['evaluations']:,}",
-                f"{line['effective_size']:.0f} ({line['effective_size_exact']:.0f})",
-                NONE if line["log_evidence"] is None else f"{line['log_evidence']:.2f}",
-                f"{line['log_evidence_exact']:.2f}",
-                f"{line['apart']:.2f}",
-                NONE if line["r_hat"] is None else f"{line['r_hat']:.2f}",
-            )
-            for line in self.lines(plan)
-            if line["regime"] in plan.regimes
-        ]
+        lines = [line for line in self.lines(plan) if line["regime"] in plan.regimes and line["index"] < plan.num]
+        lines.sort(key=lambda line: (plan.regimes.index(line["regime"]), line["index"], [*PEERS].index(line["peer"])))
+        fields, searches = [], []
+        for line in lines:
+            name = (f"{line['regime']}, case {line['index']}", line["peer"])
+            scores = [f"{number(line[s])} ({number(line[f'{s}_exact'])})" for s in ("rmse", "crps")]
+            fields.append((*name, number(line["seconds"]), number(line["ratio"]), *scores))
+            if "evaluations" in line:
+                searches.append(
+                    (
+                        *name,
+                        f"{line['evaluations']:,} ({line['evaluations_exact']:,})",
+                        f"{line['effective_size']:.0f} ({line['effective_size_exact']:.0f})",
+                        f"{number(line['log_evidence'])} ({line['log_evidence_exact']:.2f})",
+                        f"{line['apart']:.2f}",
+                        number(line["r_hat"]),
+                    )
+                )
         absent = sorted({package for package in PEERS.values() if not importlib.util.find_spec(package)})
-        notes = [
-            "Times slower: than `exact` on the same case, from the call to its 12 draws. Effective size: in brackets "
-            "that of `exact`. Apart: the largest difference of the coefficients' means, in standard deviations."
-        ]
+        notes = ["In brackets what `exact` has. Seconds: from the call to mean and draws at 128 x 128."]
         if absent:
             notes.append(f"Not installed: {', '.join(absent)}. pip install 'latentpde[peers]' brings them.")
-        heads = ("case", "sampler", "seconds", "times slower", "evaluations", "effective size")
-        heads += ("log evidence", "exact's", "apart", "R-hat")
-        return [Table(self.title, heads, tuple(rows), tuple(notes))]
+        heads = ("case", "tool", "seconds", "times slower", "RMSE", "CRPS")
+        search_heads = ("case", "sampler", "evaluations", "effective size", "log evidence", "apart", "R-hat")
+        apart = "Apart: the largest difference of the coefficients' means, in standard deviations of `exact`."
+        return [
+            Table(self.title, heads, tuple(fields), (*notes, *self.failures(plan))),
+            Table("their searches for the coefficients", search_heads, tuple(searches), (notes[0], apart)),
+        ]
 
 
 def compare(regime: str, index: int, names: list[str]) -> Iterator[Line]:
-    """A line for each sampler on one case."""
+    """A line for each tool on one case."""
     simulation = cases_of(regime)
-    latent = simulation.latent
-    observation = Observation.from_dataset(simulation.cases(index, index + 1))
-    exact = make_estimator("exact")
-    exact.estimate(observation, latent, num_samples=12, seed=0)  # tables that are made once
-    start = time.perf_counter()
-    posterior = exact.estimate(observation, latent, num_samples=12, seed=0)
-    seconds = time.perf_counter() - start
-    known = posterior.diagnostics
-    mean, std = known["coefficient_mean"][0], known["coefficient_std"][0]
-    state = InitialState.of(observation, detail=True, noise_std=0.0, prior=None)
-    model = CollapsedModel(observation, decoder_for(observation, latent), state.mean_hat, state.std)
-    lower, upper = latent.bounds.unbind(-1)
+    cases = simulation.cases(index, index + 1)
+    observation, truth = Observation.from_dataset(cases), true_fields(cases)
 
-    def log_likelihood(unit: torch.Tensor) -> torch.Tensor:
-        return model.log_likelihood(lower + (upper - lower) * unit)
+    def solved(estimator: Exact) -> tuple[dict[str, Any], dict[str, np.ndarray], float]:
+        start = time.perf_counter()
+        posterior = estimator.estimate(observation, simulation.latent, num_samples=12, seed=0)
+        scores = score(posterior.mean(128).values, truth, posterior.draws(128).values)
+        return scores, posterior.diagnostics, time.perf_counter() - start
 
+    solved(Exact())  # makes tables that are made once
+    exact_scores, exact, exact_seconds = solved(Exact())
     for name in names:
-        begin = time.perf_counter()
-        if name.startswith("nautilus"):
-            found = _nautilus(
-                log_likelihood, len(lower), int(name.split()[1]), float(known["effective_sample_size"][0])
-            )
+        line: Line = {"regime": regime, "index": index, "peer": name}
+        if name == "kriging":
+            scores, seconds = _interpolate(row("kriging"), regime, index)
         else:
-            found = _nuts(log_likelihood, len(lower))
-        spent = time.perf_counter() - begin
-        theta = found.pop("mean") * (upper - lower).numpy() + lower.numpy()
-        yield {
-            "regime": regime,
-            "index": index,
-            "peer": name,
-            "seconds": short(spent),
-            "seconds_exact": short(seconds),
-            "ratio": short(spent / seconds),
-            **found,
-            "effective_size_exact": round(float(known["effective_sample_size"][0])),
-            "evaluations_exact": int(known["num_evaluations"][0]),
-            "log_evidence_exact": round(float(known["log_evidence"][0]), 3),
-            "apart": short(np.max(np.abs(theta - mean) / std)),
-        }
+            wanted = float(exact["effective_sample_size"][0])
+            tool = _nuts if name.startswith("NUTS") else partial(_nautilus, int(name.split()[1]), wanted)
+            scores, found, seconds = solved(Searched(tool=tool))
+            evidence = float(found["log_evidence"][0])
+            apart = np.abs(found["coefficient_mean"] - exact["coefficient_mean"]) / exact["coefficient_std"]
+            line |= {
+                "evaluations": int(found["num_evaluations"][0]),
+                "evaluations_exact": int(exact["num_evaluations"][0]),
+                "effective_size": round(float(found["effective_sample_size"][0])),
+                "effective_size_exact": round(wanted),
+                "log_evidence": round(evidence, 3) if math.isfinite(evidence) else None,
+                "log_evidence_exact": round(float(exact["log_evidence"][0]), 3),
+                "apart": short(float(apart.max())),
+                "r_hat": short(float(found["evidence_gap"][0])) if tool is _nuts else None,
+            }
+        for which, values in (("", scores), ("_exact", exact_scores)):
+            line |= {f"{s}{which}": short(float(values[s][0])) for s in ("rmse", "crps")}
+        times = {"seconds": seconds, "seconds_exact": exact_seconds, "ratio": seconds / exact_seconds}
+        yield {**line, **{what: short(value) for what, value in times.items()}}
 
 
-def _nautilus(log_likelihood, dim: int, num_live: int, wanted: float) -> dict[str, Any]:
+def _interpolate(some: Row, regime: str, index: int) -> tuple[dict[str, Any], float]:
+    start = time.perf_counter()
+    solved = solve(Part(Job(row=some, simulation=cases_of(regime)), index, index + 1))
+    return score(solved.mean, solved.truth, solved.draws), time.perf_counter() - start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched(Exact):
+    """`exact` with another tool for its search."""
+
+    tool: Tool
+
+    def search(self, model: CollapsedModel, prior, rng) -> WeightedSamples:
+        lower, upper = prior.latent.bounds.unbind(-1)
+        return self.tool(lambda unit: model.log_likelihood(lower + (upper - lower) * unit), len(lower))
+
+
+def _nautilus(num_live: int, wanted: float, log_likelihood: Callable[[Tensor], Tensor], dim: int) -> WeightedSamples:
     from nautilus import Sampler
 
     def batch(points: np.ndarray) -> np.ndarray:
@@ -132,22 +164,20 @@ def _nautilus(log_likelihood, dim: int, num_live: int, wanted: float) -> dict[st
     sampler: Any = Sampler(lambda x: x, batch, dim, num_live, vectorized=True, pass_dict=False, seed=0)
     sampler.run(n_eff=wanted)
     points, log_weights, _ = sampler.posterior()
-    return {
-        "evaluations": int(sampler.n_like),
-        "effective_size": round(float(sampler.n_eff)),
-        "log_evidence": round(float(sampler.log_z), 3),
-        "r_hat": None,
-        "mean": np.average(points, axis=0, weights=np.exp(log_weights)),
-    }
+    log_weights -= np.logaddexp.reduce(log_weights)
+    return WeightedSamples(
+        points, log_weights, sampler.log_z, math.nan, sampler.n_eff, math.nan, sampler.n_like, 1, True
+    )
 
 
-def _nuts(log_likelihood, dim: int) -> dict[str, Any]:
+def _nuts(log_likelihood: Callable[[Tensor], Tensor], dim: int) -> WeightedSamples:
+    """In place of a gap between evidences, which it does not have, R-hat."""
     from pyro.infer import MCMC, NUTS
     from pyro.ops.stats import effective_sample_size, split_gelman_rubin
 
     num_evaluations = 0
 
-    def potential(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
+    def potential(parameters: dict[str, Tensor]) -> Tensor:
         nonlocal num_evaluations
         num_evaluations += 1
         raw = parameters["raw"]
@@ -169,13 +199,10 @@ def _nuts(log_likelihood, dim: int) -> dict[str, Any]:
             run.run()
         chains.append(torch.sigmoid(run.get_samples()["raw"]))
     stacked = torch.stack(chains)
-    return {
-        "evaluations": num_evaluations,
-        "effective_size": round(float(effective_sample_size(stacked).min())),
-        "log_evidence": None,
-        "r_hat": short(float(split_gelman_rubin(stacked).max())),
-        "mean": stacked.mean((0, 1)).numpy(),
-    }
+    points = stacked.flatten(0, 1).numpy()
+    size, r_hat = float(effective_sample_size(stacked).min()), float(split_gelman_rubin(stacked).max())
+    log_weights = np.full(len(points), -math.log(len(points)))
+    return WeightedSamples(points, log_weights, math.nan, math.nan, size, r_hat, num_evaluations, 1, True)
 
 
 benchmarks.register(Peers.name, Peers())

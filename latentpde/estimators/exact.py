@@ -134,7 +134,7 @@ class Exact(Estimator):
                     case, detail=self.detail, noise_std=self.initial_noise_std, prior=self.initial_prior
                 )
                 model = CollapsedModel(case, decoder, state.mean_hat, state.std, _detail_variance(state, case, decoder))
-                samples = self._sample(model, prior, rng)
+                samples = self.search(model, prior, rng)
                 theta = prior.theta(samples.points[samples.resample(num_samples, generator=rng)])
                 unknown = model.conditional(theta, generator=torch_rng)
                 draws.append(_pack(latent, theta, model.source(unknown)))
@@ -165,7 +165,9 @@ class Exact(Estimator):
             mean_initial_hat=means,
         )
 
-    def _sample(self, model: CollapsedModel, prior: _Prior, rng: np.random.Generator) -> WeightedSamples:
+    def search(self, model: CollapsedModel, prior: _Prior, rng: np.random.Generator) -> WeightedSamples:
+        """Coefficients, on the unit box."""
+
         def on_box(function: Callable[[Tensor], Tensor]) -> LogDensity:
             def log_density(points: np.ndarray) -> np.ndarray:
                 with torch.no_grad():

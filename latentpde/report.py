@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import matplotlib
 import numpy as np
 from markupsafe import Markup, escape
@@ -20,6 +19,7 @@ import latentpde
 from latentpde.io import atomic_path, check_writable
 from latentpde.metrics import PSD_FLOOR, ensemble_size, score
 from latentpde.observation import Observation
+from latentpde.pages import render
 from latentpde.plotting import (
     WIDTH,
     SampleFields,
@@ -67,13 +67,9 @@ def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resoluti
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "latentpde"  # the same posterior gives the same bits
         figures = _figures(posterior, latent, fields, sample)
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("latentpde"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters["subscripts"] = _subscripts
-    return environment.get_template("report.html").render(
+    return render(
+        "report.html",
+        {"subscripts": _subscripts},
         family=latent.latent.family if latent else None,
         facts=_facts(posterior, latent, fields, sample),
         has_spread=fields.has_spread,

@@ -6,12 +6,11 @@ import base64
 import json
 from pathlib import Path
 
-import jinja2
-
 from latentpde import __version__
 from latentpde.bench.benchmark import benchmarks
 from latentpde.errors import DataError
 from latentpde.io import atomic_path
+from latentpde.pages import render
 
 
 def write_page(folder: str | Path = "results") -> Path:
@@ -36,10 +35,7 @@ def write_page(folder: str | Path = "results") -> Path:
             ) from error
     if not sections:
         raise DataError(f"{folder} holds no tables yet; run `latentpde bench table1 --num 4` first")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("latentpde"), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    page = environment.get_template("bench.html").render(sections=sections, version=__version__)
+    page = render("bench.html", sections=sections, version=__version__)
     target = folder / "bench.html"
     with atomic_path(target) as temporary:
         temporary.write_text(page, encoding="utf-8")

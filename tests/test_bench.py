@@ -173,6 +173,15 @@ def test_what_differs_in_anything_is_another_run(guess):
     assert len(keys) == 1 + len(others)
 
 
+def test_an_option_as_it_is_anyway_is_the_same_run(guess):
+    assert with_options(row(guess), fails_below=-math.inf) == row(guess)
+    changed = with_options(row(guess), fails_below=-9.0)
+    assert changed != row(guess)
+    assert dict(with_options(changed, fails_below=-math.inf).extra)["fails_below"] == -math.inf
+    paper = row("map_diffusion-paper")
+    assert with_options(paper, guidance_scale=80.0).extra == paper.extra
+
+
 def test_failures_are_counted_shown_and_tried_again(tmp_path, guess, counted):
     fails = [float(np.nanmin(cases_of("diffusion").cases(i, i + 1)["observed"].values)) < -0.9 for i in range(6)]
     assert 0 < sum(fails) < 6

@@ -85,7 +85,7 @@ def panel_grid(rows: Mapping[str, Sequence[Panel]]) -> Figure:
 
 def field_grid(jobs: Mapping[str, Sequence[Job]], store: Store) -> Figure:
     """A row for each setting: coarse initial state, readings, truth, and what each method makes of them."""
-    return panel_grid({label: field_panels(some, store) for label, some in jobs.items()})
+    return panel_grid({label.replace("_", " "): field_panels(some, store) for label, some in jobs.items()})
 
 
 def field_panels(jobs: Sequence[Job], store: Store) -> list[Panel]:

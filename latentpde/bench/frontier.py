@@ -28,7 +28,8 @@ measures["time"] = take_time
 class Runtime(Benchmark):
     name = "runtime"
     title = "time for one case, from the call to the arrays, and parameters"
-    num = 20
+    num = 40
+    num_settings = 2  # alone and in a batch
     regimes = ("balanced",)
 
     def jobs(self, plan: Plan) -> list[Job]:

@@ -28,7 +28,7 @@ class Gallery(Benchmark):
         return jobs_on(plan.rows, plan.regimes, drawn=True)
 
     def show(self, plan: Plan) -> list:
-        jobs = {regime.replace("_", " "): jobs_on(plan.rows, [regime]) for regime in plan.regimes}
+        jobs = {regime: jobs_on(plan.rows, [regime]) for regime in plan.regimes}
         return [
             ("Reconstructions from 5 % of the cells with noise 0.15.", field_grid(jobs, plan.store)),
             ("Kinds of initial state.", initial_condition_gallery()),

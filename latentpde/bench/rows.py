@@ -83,8 +83,18 @@ def row(name: str) -> Row:
 
 
 def with_options(base: Row, *, num_draws: int | None = None, name: str | None = None, **options) -> Row:
-    """A row with some of its method's options, its draws or its name changed."""
-    extra = (*base.extra, *sorted(options.items()))
+    """A row with some of its method's options, its draws or its name changed.
+
+    Options that are as they would be anyway are left out, so that the row is known for the same run.
+    """
+    usual = methods.get(base.method)()
+    tuned = {name for options in tuned_options().get(base.tuned, {}).values() for name in options}
+    changed = {
+        option: value
+        for option, value in options.items()
+        if option in tuned or option in dict(base.extra) or value != getattr(usual, option, None)
+    }
+    extra = (*base.extra, *sorted(changed.items()))
     return replace(base, name=name or base.name, num_draws=num_draws or base.num_draws, extra=extra)
 
 

@@ -24,6 +24,7 @@ class Sweep(Benchmark):
     regimes: ClassVar[tuple[str, ...]] = REPRESENTATIVES
     slow_methods: ClassVar[bool] = False
     of: ClassVar[str]  # what is varied, in words
+    ordered: ClassVar[bool] = True  # whether there is anything between two settings
 
     @abstractmethod
     def settings(self, regime: str) -> dict[str, dict[str, Any]]:
@@ -71,7 +72,7 @@ class Sweep(Benchmark):
             means, errors = np.array(points).T
             aside = 0.4 * ((i + 0.5) / len(plan.rows) - 0.5)  # so that bars of error do not cover each other
             ax.errorbar(places + aside, means, np.nan_to_num(2 * errors), marker=marker, color=colour, capsize=2,
-                        linewidth=1.2, elinewidth=0.9, label=row.name)  # fmt: skip
+                        linewidth=1.2 if self.ordered else 0, elinewidth=0.9, label=row.name)  # fmt: skip
         ax.set_xticks(places, [label.replace("_", " ") for label in tables])
         ax.set(xlabel=self.of, ylabel="RMSE", title=regime.replace("_", " "))
         ax.set_ylim(bottom=0)
@@ -98,6 +99,7 @@ class Masks(Sweep):
     of = "mask"
     num = 96
     num_settings = len(masks.names())
+    ordered = False
 
     def settings(self, regime):
         return {name: {"mask": name} for name in masks.names()}

@@ -155,7 +155,8 @@ def _with_spread(some: Row) -> Row:
 class Evidence(Benchmark):
     name = "evidence"
     title = "is the right family of PDEs found by the evidence?"
-    num = 12
+    num = 60
+    num_settings = 5  # families
     rows = ("exact",)
     regimes = ("balanced", "klein_gordon", "helmholtz", "telegraph", "fractional_diffusion")
 

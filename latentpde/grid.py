@@ -20,8 +20,7 @@ left out: a grid of ``n`` points carries the modes strictly below ``n / 2``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
 
 import torch
 from jaxtyping import Complex, Float
@@ -30,13 +29,14 @@ from torch import Tensor
 from latentpde.errors import UsageError
 
 
-class Wavenumbers(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Wavenumbers:
     """Angular wavenumbers of a block, shaped to broadcast to ``(row, col)``."""
 
-    y: Float[Tensor, "row 1"]
-    x: Float[Tensor, "1 col"]
+    y: Float[Tensor, "#row #col"]
+    x: Float[Tensor, "#row #col"]
 
-    @property
+    @cached_property
     def squared(self) -> Float[Tensor, "row col"]:
         return self.y**2 + self.x**2
 

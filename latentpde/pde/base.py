@@ -91,7 +91,7 @@ class Family(ABC):
         return source_response(*self._terms(k, times, theta))
 
     def _terms(self, k: Wavenumbers, times: Tensor, theta: Tensor) -> tuple[int, Tensor, Tensor | None, Tensor]:
-        values = [c[..., None, None, None] for c in theta.unbind(-1)]
+        values = theta[..., None, None, None].unbind(-4)
         return self.order, self.symbol(k, *values), self.damping(k, *values), times[:, None, None]
 
     @property

@@ -103,7 +103,7 @@ class Spectra(Benchmark):
             ax.semilogx(modes, np.mean(list(some["of_mean"]), axis=0), color=colour, linewidth=1.2, label=row.name)
             if "of_draw" in some and some["of_draw"].notna().all():
                 ax.semilogx(modes, np.mean(list(some["of_draw"]), axis=0), color=colour, linewidth=0.9, linestyle="--")
-        ax.semilogx(modes, truth, color="black", linewidth=2, label="truth", zorder=0.5)
+        ax.semilogx(modes, truth, color="#cfcfcf", linewidth=5, label="truth", zorder=0.5)
         ax.set_ylim(-12.5, None)
 
 
@@ -119,7 +119,7 @@ class PosteriorSamples(Benchmark):
     name = "posterior-samples"
     title = "draws from the posterior beside the truth"
     num = 1
-    rows = ("exact",)
+    rows = ("exact", "enc_diffusion")
     num_shown = 5
 
     def jobs(self, plan: Plan) -> list[Job]:
@@ -154,10 +154,11 @@ class Uncertainty(Benchmark):
         return jobs_on(plan.rows, plan.regimes)
 
     def show(self, plan: Plan) -> list:
-        spread = [row for row in plan.rows if methods.get(row.method).spreads][:1]
+        spread = [row for row in plan.rows if methods.get(row.method).spreads]
+        mapped = [row for row in spread if row.name in PosteriorSamples.rows] or spread[:1]
         table = plan.frame(self.jobs(plan))
         return [
-            *((f"Mean, error and standard deviation, method {row.name}.", self._maps(row)) for row in spread),
+            *((f"Mean, error and standard deviation, method {row.name}.", self._maps(row)) for row in mapped),
             (f"RMSE and PSD log error over {plan.num} cases of each regime.", self._distributions(table, plan)),
         ]
 

@@ -14,11 +14,12 @@ from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.figures import look
 from latentpde.bench.rows import PAPER, Row, row, with_options
 from latentpde.bench.runs import Job, Solved, failures, measures, short, solve
-from latentpde.bench.sweeps import ADVECTION_DIFFUSION
+from latentpde.bench.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
 from latentpde.branches import BRANCHES
 from latentpde.errors import UsageError
 from latentpde.estimators import methods
+from latentpde.simulation import PAPER_REGIMES
 
 SIZES = (2, 4, 8, 12, 16, 24, 32, 48, 64)
 PILOT = 128
@@ -63,7 +64,8 @@ class EnsembleSize(Benchmark):
     name = "ensemble-size"
     title = "how the error of an ensemble mean falls with the number of draws"
     num = 4
-    rows = ("exact",)
+    rows = ("exact", "enc_diffusion")
+    regimes = REPRESENTATIVES
     measure = "subsets"
     tolerance = 0.02  # the paper's
 
@@ -110,6 +112,7 @@ class EnKFEnsembleSize(EnsembleSize):
     name = "enkf-ensemble-size"
     title = "how the mean of the ensemble Kalman filter settles with its number of members"
     rows = ("enkf-paper",)
+    regimes = PAPER_REGIMES
     measure = "members"
     tolerance = 0.01
 

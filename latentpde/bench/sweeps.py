@@ -45,7 +45,8 @@ class Sweep(Benchmark):
             tables = {label: plan.frame(some) for label, some in jobs.items()}
             shown += self._tables(plan, regime, tables)
             shown.append((f"{self.title}: RMSE, {regime}.", self._curves(plan, tables, regime)))
-            shown.append((f"{self.title}: one case of {regime}.", field_grid(jobs, plan.store)))
+            fields = {f"{self.of} {label}" if self.ordered else label: some for label, some in jobs.items()}
+            shown.append((f"{self.title}: one case of {regime}.", field_grid(fields, plan.store)))
         return shown
 
     def _tables(self, plan: Plan, regime: str, tables: dict[str, Frame]) -> list[Table]:
@@ -108,7 +109,7 @@ class Masks(Sweep):
 class Sparsity(Sweep):
     name = "sparsity"
     title = "reconstructions from 1 to 5 % of the cells, in a single patch"
-    of = "share of cells read"
+    of = "cells read"
     num_settings = 5
 
     def settings(self, regime):

@@ -25,7 +25,7 @@ from latentpde.bench.benchmark import Plan, Study, benchmarks, cases_of
 from latentpde.bench.lines import Line
 from latentpde.bench.rows import Row, row
 from latentpde.bench.runs import Job, Part, short, solve, true_fields
-from latentpde.bench.tables import Table, number
+from latentpde.bench.tables import NONE, Table, number
 from latentpde.collapsed import CollapsedModel
 from latentpde.estimators.exact import Exact
 from latentpde.importance import WeightedSamples
@@ -79,7 +79,7 @@ class Peers(Study):
                         *name,
                         f"{line['evaluations']:,} ({line['evaluations_exact']:,})",
                         f"{line['effective_size']:.0f} ({line['effective_size_exact']:.0f})",
-                        f"{number(line['log_evidence'])} ({line['log_evidence_exact']:.2f})",
+                        f"{_evidence(line['log_evidence'])} ({_evidence(line['log_evidence_exact'])})",
                         f"{line['apart']:.2f}",
                         number(line["r_hat"]),
                     )
@@ -135,6 +135,10 @@ def compare(regime: str, index: int, names: list[str]) -> Iterator[Line]:
             line |= {f"{s}{which}": short(float(values[s][0])) for s in ("rmse", "crps")}
         times = {"seconds": seconds, "seconds_exact": exact_seconds, "ratio": seconds / exact_seconds}
         yield {**line, **{what: short(value) for what, value in times.items()}}
+
+
+def _evidence(value: float | None) -> str:
+    return NONE if value is None else f"{value:.2f}"
 
 
 def _interpolate(some: Row, regime: str, index: int) -> tuple[dict[str, Any], float]:

@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -258,7 +259,7 @@ def write(benchmark: Benchmark, shown: Shown, folder: Path) -> None:
     for i, (caption, figure) in enumerate(figures):
         file = f"{benchmark.name}{f'-{i + 1}' if len(figures) > 1 else ''}.png"
         with atomic_path(folder / "figures" / file) as path:
-            figure.savefig(path, format="png", dpi=110)
+            _save(figure, path)
         files.append({"file": file, "caption": caption[:1].upper() + caption[1:]})
     record = {"title": benchmark.title, "tables": [table.as_dict() for table in tables], "figures": files}
     texts = {"md": "\n".join(table.markdown() for table in tables), "json": json.dumps(record, indent=1) + "\n"}
@@ -266,3 +267,13 @@ def write(benchmark: Benchmark, shown: Shown, folder: Path) -> None:
         if text:
             with atomic_path(folder / "tables" / f"{benchmark.name}.{suffix}") as path:
                 path.write_text(text)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    """With a palette of 256 colours: half the size, and no difference to see."""
+    from PIL import Image
+
+    whole = BytesIO()
+    figure.savefig(whole, format="png", dpi=110)
+    few = Image.open(whole).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    few.save(path, format="PNG", optimize=True)

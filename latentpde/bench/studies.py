@@ -92,7 +92,7 @@ class EnsembleSize(Benchmark):
         return [Table(self.title, heads, tuple(rows), notes), (f"{self.title}.", self._figure(good))]
 
     def _figure(self, table: Frame) -> Figure:
-        figure = Figure((6.4, 4.2), layout="constrained")
+        figure = Figure((8.2, 4.2), layout="constrained")
         ax = figure.subplots()
         for place, ((name, regime), some) in enumerate(table.groupby(["row", "regime"], sort=False)):
             colour, marker = look(place)
@@ -104,7 +104,8 @@ class EnsembleSize(Benchmark):
         ax.set_xticks(SIZES, [str(k) for k in SIZES], minor=False)
         ax.set_xticks([], minor=True)
         ax.grid(color="#dddddd", linewidth=0.6)
-        ax.legend(fontsize=8, edgecolor="none", title="dotted: by the variance", title_fontsize=8)
+        figure.legend(loc="outside right upper", fontsize=8, edgecolor="none", title="dotted: by the variance",
+                      title_fontsize=8)  # fmt: skip
         return figure
 
 

@@ -124,7 +124,8 @@ class EnKFEnsembleSize(EnsembleSize):
 class Ablation(Benchmark):
     """RMSE over advection-diffusion with one option of the paper's sampler changed."""
 
-    num = 20
+    num = 60
+    num_settings = 3
     regimes = ADVECTION_DIFFUSION
     option: str
     printed: dict[str, dict]
@@ -176,6 +177,8 @@ class Guidance(Ablation):
 class Refinement(Ablation):
     name = "ablation-refinement"
     title = "what the final refinement is worth"
+    num = 40
+    num_settings = 2
     option = "refinement_weight"
     printed = paper.REFINEMENT
 

@@ -148,6 +148,13 @@ def test_pictures_are_of_the_run_itself(tmp_path, guess, monkeypatch):
     assert store.picture(job) is not None
 
 
+def test_timings_have_the_machine_to_themselves(tmp_path, guess, counted):
+    """Processes would not know the method that this test registered, nor what it counts."""
+    run_benchmark("runtime", tmp_path, num=2, methods=[guess], regimes=["diffusion"], workers=2)
+    assert len(counted) == 2
+    assert not any("failed" in line for line in read_lines(tmp_path / "runs" / "guess.jsonl"))
+
+
 def test_lines_survive_a_run_that_was_killed(tmp_path):
     path = tmp_path / "some.jsonl"
     assert read_lines(path) == []

@@ -75,6 +75,11 @@ class Job:
         assert isinstance(self.simulation.regime, Regime)
         return self.simulation.regime
 
+    @property
+    def timed(self) -> bool:
+        """Whether it wants the machine to itself, because its seconds are what counts."""
+        return self.alone or self.measure == "time"
+
     def identity(self) -> dict[str, Any]:
         """What makes a line this job's, as it stands in the file."""
         known = {
@@ -416,10 +421,11 @@ def run(
 def _results(tasks: list[tuple[list[Part], dict[Job, Path]]], workers: int) -> Iterator[list[dict[str, Any]]]:
     if workers < 1:
         raise UsageError(f"the number of workers must be at least 1, got {workers}")
-    # a timing wants the machine alone
-    together = [(parts, pictures) for parts, pictures in tasks if workers > 1 and not parts[0].job.alone]
+    together = []
     for task in tasks:
-        if task not in together:
+        if workers > 1 and not task[0][0].job.timed:
+            together.append(task)
+        else:
             yield measure(*task)
     if not together:
         return

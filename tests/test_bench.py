@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,8 @@ from latentpde.bench.benchmark import cases_of, make_plan
 from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
-from latentpde.bench.runs import Job, Part, Store, measure, missing
+from latentpde.bench.runs import Job, Part, measure, missing, picture
+from latentpde.bench.store import Picture, Store
 from latentpde.bench.tables import Table, number
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import Estimator, make_estimator, methods
@@ -138,14 +139,29 @@ def test_pictures_are_of_the_run_itself(tmp_path, guess, monkeypatch):
     run_benchmark("gallery", tmp_path, methods=[guess], regimes=["diffusion"])
     store, job = Store(tmp_path / "runs"), job_of(guess)
     monkeypatch.setattr(runs, "solve", None)
-    picture = store.picture(job)
-    assert picture is not None
+    seen = picture(job, store)
+    assert seen is not None
     truth = runs.true_fields(job.simulation.cases(0, 1))[0]
-    assert np.sqrt(np.mean((picture - truth) ** 2)) == pytest.approx(store.find(job, 1)[0]["rmse"], rel=1e-3)
+    assert np.sqrt(np.mean((seen.mean - truth) ** 2)) == pytest.approx(store.find(job, 1)[0]["rmse"], rel=1e-3)
     store.picture_path(job).write_bytes(b"damaged")
-    assert store.picture(job) is None, "it could not be solved"
+    assert picture(job, store) is None, "it could not be solved"
     monkeypatch.undo()
-    assert store.picture(job) is not None
+    assert picture(job, store) is not None
+
+
+def test_a_picture_has_the_spread_where_a_figure_shows_it(tmp_path):
+    """Two benchmarks want the same run, one of them its mean alone."""
+    list(run_benchmarks(["gallery", "posterior-samples"], tmp_path, methods=["enkf"], regimes=["diffusion"]))
+    store, job = Store(tmp_path / "runs"), replace(job_of("enkf"), drawn="spread")
+    before = Picture.load(store.picture_path(job))
+    assert before is not None
+    assert before.std is not None
+    assert before.draws is not None
+    Picture(before.mean).save(store.picture_path(job))
+    again = picture(job, store)
+    assert again is not None
+    np.testing.assert_allclose(again.std, before.std, rtol=1e-6)
+    assert picture(replace(job, drawn="mean"), store) is not None
 
 
 def test_timings_have_the_machine_to_themselves(tmp_path, guess, counted):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from latentpde.bench.rows import Row
-from latentpde.bench.runs import Job, Store, true_fields
+from latentpde.bench.runs import Job, picture, true_fields
+from latentpde.bench.store import Store
 from latentpde.estimators import methods
 from latentpde.metrics import rmse
 from latentpde.plotting import MAGNITUDE, MARKERS, PALETTE, SIGNED
@@ -53,34 +55,55 @@ class Panel:
     sets_limits: bool = True
 
 
+_SIDE, _GAP, _TITLE, _LABEL = 1.4, 0.08, 0.37, 0.3  # of panels, in inches
+_BAR, _TICKS = 0.075, 0.47  # of colour bars
+
+
 def panel_grid(rows: Mapping[str, Sequence[Panel]]) -> Figure:
-    """Rows of panels. Those of a row that name the same scale share a colour bar: around zero, or from zero on."""
-    num_columns = max(len(panels) for panels in rows.values())
-    figure = Figure((1.55 * num_columns + 1.3, 1.75 * len(rows) + 0.25), layout="constrained")
-    axes = figure.subplots(len(rows), num_columns, squeeze=False)
-    for (label, panels), line in zip(rows.items(), axes, strict=True):
-        for scale in dict.fromkeys(panel.scale for panel in panels):
-            of_kind = [(ax, p) for ax, p in zip(line, panels, strict=False) if p.scale == scale]
-            fields = [p.values for _, p in of_kind if p.values is not None and p.sets_limits]
-            signed = of_kind[0][1].signed
-            limit = max((float(np.nanmax(np.abs(values))) for values in fields), default=1.0) or 1.0
-            norm = Normalize(-limit if signed else 0.0, limit)
-            colours = ScalarMappable(norm, SIGNED if signed else MAGNITUDE)
-            for ax, panel in of_kind:
-                ax.set_facecolor("#dcdcdc")
-                ax.set(xticks=[], yticks=[])
-                ax.set_title(panel.title, fontsize=8)
-                if panel.values is None:
-                    ax.text(0.5, 0.5, "failed", ha="center", va="center", transform=ax.transAxes, fontsize=8)
-                else:
-                    ax.imshow(panel.values, origin="lower", extent=(0, 1, 0, 1), cmap=colours.cmap, norm=norm)
-            bar = figure.colorbar(colours, ax=[ax for ax, _ in of_kind], shrink=0.85, aspect=18, pad=0.01)
+    """Rows of panels. Neighbours that name the same scale share a colour bar: around zero, or from zero on.
+
+    Places are worked out here: matplotlib's layouts take most of the time for a hundred panels.
+    """
+    groups = {label: [list(g) for _, g in groupby(row, key=lambda panel: panel.scale)] for label, row in rows.items()}
+    widths = [len(row) * (_SIDE + _GAP) + len(groups[label]) * (_BAR + _TICKS) for label, row in rows.items()]
+    width, height = _LABEL + max(widths, default=1.0), max(len(rows), 1) * (_SIDE + _TITLE) + _GAP
+    figure = Figure((width, height))
+
+    def place(left: float, bottom: float, wide: float, high: float) -> Axes:
+        return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+
+    for i, (label, row) in enumerate(groups.items()):
+        left, bottom = _LABEL, height - (i + 1) * (_SIDE + _TITLE)
+        figure.text(_LABEL / 2 / width, (bottom + _SIDE / 2) / height, label, rotation=90, ha="center", va="center",
+                    fontsize=9)  # fmt: skip
+        for panels in row:
+            colours = _colours(panels)
+            for panel in panels:
+                _draw(place(left, bottom, _SIDE, _SIDE), panel, colours)
+                left += _SIDE + _GAP
+            bar = figure.colorbar(colours, cax=place(left, bottom + 0.08 * _SIDE, _BAR, 0.84 * _SIDE))
             bar.ax.tick_params(labelsize=7)
             bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-        line[0].set_ylabel(label, fontsize=9)
-        for ax in line[len(panels) :]:
-            ax.remove()
+            left += _BAR + _TICKS
     return figure
+
+
+def _colours(panels: Sequence[Panel]) -> ScalarMappable:
+    fields = [panel.values for panel in panels if panel.values is not None and panel.sets_limits]
+    limit = max((float(np.nanmax(np.abs(values))) for values in fields), default=1.0) or 1.0
+    signed = panels[0].signed
+    return ScalarMappable(Normalize(-limit if signed else 0.0, limit), SIGNED if signed else MAGNITUDE)
+
+
+def _draw(ax: Axes, panel: Panel, colours: ScalarMappable) -> None:
+    ax.set_facecolor("#dcdcdc")
+    ax.set(xticks=[], yticks=[])
+    ax.set_title(panel.title, fontsize=8, pad=3)
+    if panel.values is None:
+        ax.text(0.5, 0.5, "failed", ha="center", va="center", transform=ax.transAxes, fontsize=8)
+    else:
+        image = ax.imshow(panel.values, origin="lower", extent=(0, 1, 0, 1), cmap=colours.cmap)
+        image.set_clim(*colours.get_clim())
 
 
 def field_grid(jobs: Mapping[str, Sequence[Job]], store: Store) -> Figure:
@@ -100,7 +123,7 @@ def field_panels(jobs: Sequence[Job], store: Store) -> list[Panel]:
         Panel("truth", truth),
     ]
     for job in jobs:
-        mean = store.picture(job)
-        title = job.row.name if mean is None else f"{job.row.name}\nRMSE {rmse(mean, truth):.3f}"
-        panels.append(Panel(title, mean))
+        seen = picture(job, store)
+        title = job.row.name if seen is None else f"{job.row.name}\nRMSE {rmse(seen.mean, truth):.3f}"
+        panels.append(Panel(title, None if seen is None else seen.mean))
     return panels

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -9,7 +12,8 @@ from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
 from latentpde.bench.figures import Panel, field_grid, looks, panel_grid
 from latentpde.bench.rows import Row
-from latentpde.bench.runs import Job, Part, Solved, measures, solve, true_fields
+from latentpde.bench.runs import Job, Solved, measures, picture, true_fields
+from latentpde.bench.store import Store
 from latentpde.bench.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.estimators import methods
@@ -25,7 +29,7 @@ class Gallery(Benchmark):
     regimes = REPRESENTATIVES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, drawn=True)
+        return jobs_on(plan.rows, plan.regimes, drawn="mean")
 
     def show(self, plan: Plan) -> list:
         jobs = {regime: jobs_on(plan.rows, [regime]) for regime in plan.regimes}
@@ -107,40 +111,30 @@ class Spectra(Benchmark):
         ax.set_ylim(-12.5, None)
 
 
-def solve_first(job: Job) -> Solved | None:
-    """The first case, or None where the method fails on it."""
-    try:
-        return solve(Part(job, 0, 1))
-    except Exception:
-        return None
-
-
 class PosteriorSamples(Benchmark):
     name = "posterior-samples"
     title = "draws from the posterior beside the truth"
     num = 1
     rows = ("exact", "enc_diffusion")
-    num_shown = 5
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes)
+        return jobs_on(plan.rows, plan.regimes, drawn="spread")
 
     def show(self, plan: Plan) -> list:
         return [
             (
                 f"{self.title}, method {row.name}.",
-                panel_grid({r.replace("_", " "): self._panels(row, r) for r in plan.regimes}),
+                panel_grid({job.regime.name.replace("_", " "): self._panels(job, plan.store) for job in jobs}),
             )
-            for row in plan.rows
+            for row, jobs in groupby(self.jobs(plan), key=lambda job: job.row)
         ]
 
-    def _panels(self, row: Row, regime: str) -> list[Panel]:
-        job = Job(row=row, simulation=cases_of(regime))
-        solved, truth = solve_first(job), true_fields(job.simulation.cases(0, 1))[0]
-        if solved is None or solved.draws is None:
-            return [Panel("truth", truth), Panel("mean", None if solved is None else solved.mean[0])]
-        draws = [Panel(f"draw {i + 1}", field) for i, field in enumerate(solved.draws[0][: self.num_shown])]
-        return [Panel("truth", truth), Panel("mean", solved.mean[0]), *draws]
+    def _panels(self, job: Job, store: Store) -> list[Panel]:
+        seen, truth = picture(job, store), Panel("truth", true_fields(job.simulation.cases(0, 1))[0])
+        if seen is None or seen.draws is None:
+            return [truth, Panel("mean", None if seen is None else seen.mean)]
+        draws = [Panel(f"draw {i + 1}", field) for i, field in enumerate(seen.draws)]
+        return [truth, Panel("mean", seen.mean), *draws]
 
 
 class Uncertainty(Benchmark):
@@ -151,31 +145,38 @@ class Uncertainty(Benchmark):
     slow_methods = False
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes)
+        return [*jobs_on(plan.rows, plan.regimes), *self._mapped(plan)]
 
     def show(self, plan: Plan) -> list:
-        spread = [row for row in plan.rows if methods.get(row.method).spreads]
-        mapped = [row for row in spread if row.name in PosteriorSamples.rows] or spread[:1]
-        table = plan.frame(self.jobs(plan))
+        table = plan.frame(jobs_on(plan.rows, plan.regimes))
+        maps = groupby(self._mapped(plan), key=lambda job: job.row)
         return [
-            *((f"Mean, error and standard deviation, method {row.name}.", self._maps(row)) for row in mapped),
+            *(
+                (f"Mean, error and standard deviation, method {row.name}.", self._maps(jobs, plan.store))
+                for row, jobs in maps
+            ),
             (f"RMSE and PSD log error over {plan.num} cases of each regime.", self._distributions(table, plan)),
         ]
 
-    def _maps(self, row: Row) -> Figure:
+    def _mapped(self, plan: Plan) -> list[Job]:
+        """Whose spread is shown in space."""
+        spread = [row for row in plan.rows if methods.get(row.method).spreads]
+        rows = [row for row in spread if row.name in PosteriorSamples.rows] or spread[:1]
+        return jobs_on(rows, REPRESENTATIVES, drawn="spread")
+
+    def _maps(self, jobs: Iterable[Job], store: Store) -> Figure:
         rows = {}
-        for regime in REPRESENTATIVES:
-            solved = solve_first(Job(row=row, simulation=cases_of(regime)))
-            if solved is None or solved.draws is None:
+        for job in jobs:
+            seen, truth = picture(job, store), true_fields(job.simulation.cases(0, 1))[0]
+            if seen is None or seen.std is None:
                 continue
-            error = np.abs(solved.mean[0] - solved.truth[0])
-            std = solved.posterior.std(solved.truth.shape[-2:]).values[0]
-            alike = np.corrcoef(error.ravel(), std.ravel())[0, 1]
-            rows[regime.replace("_", " ")] = [
-                Panel("truth", solved.truth[0]),
-                Panel("mean", solved.mean[0]),
+            error = np.abs(seen.mean - truth)
+            alike = np.corrcoef(error.ravel(), seen.std.ravel())[0, 1]
+            rows[job.regime.name.replace("_", " ")] = [
+                Panel("truth", truth),
+                Panel("mean", seen.mean),
                 Panel("absolute error", error, signed=False, scale="error"),
-                Panel(f"standard deviation\ncorrelation {alike:.2f}", std, signed=False, scale="error"),
+                Panel(f"standard deviation\ncorrelation {alike:.2f}", seen.std, signed=False, scale="error"),
             ]
         return panel_grid(rows)
 

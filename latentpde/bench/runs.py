@@ -1,13 +1,11 @@
-"""Running methods on simulated cases, and keeping what came out.
+"""Running methods on simulated cases.
 
-A `Job` is a row on a set of cases. Each of its cases becomes one line of JSON, kept under what was run and not under
-the table that asked for it: tables share lines, and a run that is stopped goes on where it was. Truths stay here: a
-method sees an `Observation`.
+A `Job` is a row on a set of cases. Each of its cases becomes one line of JSON; tables share lines, and a run that is
+stopped goes on where it was (`latentpde.bench.store`). Truths stay here: a method sees an `Observation`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import os
@@ -19,8 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-from zipfile import BadZipFile
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,13 +25,12 @@ import torch
 from jaxtyping import Float
 
 from latentpde import __version__
-from latentpde.bench.lines import Line, append_lines, read_lines
 from latentpde.bench.rows import Row
+from latentpde.bench.store import Picture, Store
 from latentpde.bench.tables import Frame
 from latentpde.errors import UsageError
-from latentpde.estimators import reconstruct
+from latentpde.estimators import methods, reconstruct
 from latentpde.estimators.base import DEFAULT_FORCING_STD
-from latentpde.io import atomic_path
 from latentpde.metrics import score
 from latentpde.observation import Observation
 from latentpde.pde import get_family
@@ -45,6 +41,7 @@ from latentpde.simulation import Regime, Simulation
 if TYPE_CHECKING:
     import xarray as xr
 
+NUM_DRAWN = 5  # draws that a figure shows
 BATCH = 20  # cases that a method gets at once, and that are lost where a run is stopped
 SEED = 7  # of the test cases of every table
 _SCORES = ("rmse", "mae", "psd", "crps", "coverage90", "spread_error")
@@ -60,7 +57,7 @@ class Job:
         family: another PDE than the one that made the cases, for the method to assume.
         measure: what is taken of each case, a name in `measures`.
         alone: each case by itself, as a user has it; for timing.
-        drawn: whether figures show what it makes of the first case; the run is the same.
+        drawn: what figures show of the first case: its "mean", or its "spread" too; the run is the same.
     """
 
     row: Row
@@ -68,7 +65,7 @@ class Job:
     family: str | None = None
     measure: str = "scores"
     alone: bool = False
-    drawn: bool = field(default=False, compare=False)
+    drawn: Literal["mean", "spread"] | None = field(default=None, compare=False)
 
     @property
     def regime(self) -> Regime:
@@ -157,6 +154,11 @@ class Solved:
     def draws(self) -> Float[np.ndarray, "sample draw y x"] | None:
         return self.posterior.draws(self.truth.shape[-2:]).values if self.posterior.has_spread else None
 
+    def picture(self, i: int, *, with_spread: bool) -> Picture:
+        if self.draws is None or not with_spread:
+            return Picture(self.mean[i])
+        return Picture(self.mean[i], self.posterior.std(self.truth.shape[-2:]).values[i], self.draws[i, :NUM_DRAWN])
+
 
 #: What can be taken of some solved cases: a dictionary for each.
 measures: dict[str, Callable[[Solved], list[dict[str, Any]]]] = {}
@@ -210,7 +212,7 @@ def measure(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -
 
     Args:
         parts: as `solve` has them.
-        pictures: files for the mean of the first case of some jobs.
+        pictures: files for what figures show of the first case of some jobs.
     """
     begin, cases = time.perf_counter(), [(part.job, i) for part in parts for i in range(part.start, part.stop)]
     try:
@@ -228,16 +230,10 @@ def measure(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -
             lines.append(_line(job, index, {"failed": "the field is not finite"}))
             continue
         if index == 0 and pictures and job in pictures:
-            save_picture(pictures[job], solved.mean[i])
+            solved.picture(i, with_spread=job.drawn == "spread").save(pictures[job])
         kinds = {name: str(truth[f"{name}_kind"].values[i]) for name in ("mask", "initial")}
         lines.append(_line(job, index, {**found[i], **kinds, "seconds": short(seconds)}))
     return lines
-
-
-def save_picture(path: Path, field: Float[np.ndarray, "y x"]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, mean=field.astype(np.float32))
 
 
 def take_scores(solved: Solved) -> list[dict[str, Any]]:
@@ -289,69 +285,6 @@ def hardware() -> str:
     except OSError:
         pass
     return f"{os.cpu_count()} x {name}"
-
-
-@dataclass(eq=False)
-class Store:
-    """Lines of JSON in a folder, one file per method, and what figures show of first cases in a folder beside it.
-
-    Args:
-        folder: made when the first line is written.
-    """
-
-    folder: Path
-    _lines: dict[str, Line] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self):
-        for path in sorted(self.folder.glob("*.jsonl")):
-            self._lines |= {_key(line): line for line in read_lines(path) if {"method", "index"} <= line.keys()}
-
-    def find(self, job: Job, num: int) -> dict[int, dict[str, Any]]:
-        """Lines of the first cases of a job, by case."""
-        identity = job.identity()
-        found = {i: self._lines.get(_key({**identity, "index": i})) for i in range(job.row.count(num))}
-        return {i: line for i, line in found.items() if line is not None}
-
-    def add(self, lines: list[Line]) -> None:
-        for method, some in groupby(lines, key=lambda line: line["method"]):
-            append_lines(self.folder / f"{method}.jsonl", some)
-        self._lines |= {_key(line): line for line in lines}
-
-    def forget(self, wanted: Iterable[tuple[Job, int]]) -> None:
-        """Leave some lines out of account; new ones, written behind them, replace them for good."""
-        for job, num in wanted:
-            for line in self.find(job, num).values():
-                del self._lines[_key(line)]
-            self.picture_path(job).unlink(missing_ok=True)
-
-    def picture_path(self, job: Job) -> Path:
-        name = hashlib.sha256(json.dumps(job.identity(), sort_keys=True).encode()).hexdigest()[:16]
-        return self.folder.parent / "pictures" / f"{job.row.method}-{name}.npz"
-
-    def picture(self, job: Job) -> Float[np.ndarray, "y x"] | None:
-        """The mean of a job's first case, as it was run or run now; None where the method fails on it: tables count
-        failures, a figure leaves the place empty."""
-        path = self.picture_path(job)
-        try:
-            return np.load(path)["mean"].astype(float)
-        except (OSError, ValueError, KeyError, BadZipFile):  # not there, or damaged
-            pass
-        try:
-            mean = solve(Part(job, 0, 1)).mean[0]
-        except Exception:
-            return None
-        save_picture(path, mean)
-        return mean
-
-
-_IDENTITY = (
-    *("method", "options", "draws", "regime", "seed", "setting"),
-    *("fine_initial", "family", "measure", "alone", "index"),
-)
-
-
-def _key(line: dict[str, Any]) -> str:
-    return json.dumps([line.get(name) for name in _IDENTITY], sort_keys=True)
 
 
 def missing(wanted: Iterable[tuple[Job, int]], store: Store) -> list[list[Part]]:
@@ -406,7 +339,7 @@ def run(
         wanted: jobs, and how many cases of each.
         workers: processes, each on one core; 1 for this process and all cores.
     """
-    wanted = list(wanted)
+    wanted = sorted(wanted, key=lambda pair: pair[0].drawn != "spread")  # of equal jobs, the one that shows most
     pictures = {job: store.picture_path(job) for job, _ in wanted if job.drawn}
     tasks = [
         (parts, {part.job: pictures[part.job] for part in parts if part.job in pictures})
@@ -436,6 +369,21 @@ def _results(tasks: list[tuple[list[Part], dict[Job, Path]]], workers: int) -> I
                 yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def picture(job: Job, store: Store) -> Picture | None:
+    """What figures show of a job's first case, as it was run or run now; None where the method fails on it: tables
+    count failures, a figure leaves the place empty."""
+    spread = job.drawn == "spread" and methods.get(job.row.method).spreads
+    found = Picture.load(store.picture_path(job))
+    if found is not None and (found.std is not None or not spread):
+        return found
+    try:
+        found = solve(Part(job, 0, 1)).picture(0, with_spread=spread)
+    except Exception:
+        return None
+    found.save(store.picture_path(job))
+    return found
 
 
 def frame(jobs: Iterable[Job], num: int, store: Store) -> Frame:

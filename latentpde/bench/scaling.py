@@ -6,6 +6,8 @@ import multiprocessing
 import resource
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing.context import BaseContext
 from typing import Any
 
 from latentpde.bench.benchmark import Plan, Study, benchmarks
@@ -48,6 +50,16 @@ def cost(regime: str, *, coarse: int = 32, readings: int = 51, snapshots: int = 
     }
 
 
+@cache
+def _fresh_processes() -> BaseContext:
+    """From a server that has done the imports, where the system has one."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["latentpde.bench.scaling", "latentpde.estimators"])
+    return context
+
+
 def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -72,7 +84,7 @@ class Scaling(Study):
     def measure(self, task: Line) -> list[Line]:
         """In a process of its own, so that its peak memory is its own and running out of it ends nothing else."""
         arguments = {name: value for name, value in task.items() if name != "varied"}
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(1, mp_context=_fresh_processes()) as pool:
             try:
                 found = pool.submit(cost, **arguments).result()
             except Exception as error:

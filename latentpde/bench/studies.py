@@ -234,7 +234,7 @@ class Stages(Benchmark):
             rows.append((some.name, *scores, cover, number(float(good["seconds"].median()))))
         notes = (
             "Method, latents that its denoiser learnt, and what pulls members to the readings: guidance inside the "
-            "chain, refinement after it. 12 members can cover at most 85 % of 90 % intervals.",
+            "chain, refinement after it. Of 12 calibrated members, 90 % intervals cover 85 %.",
             *failures(table),
         )
         heads = ("method", "RMSE", "PSD", "CRPS", "90 %", "seconds")

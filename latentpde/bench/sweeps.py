@@ -36,7 +36,7 @@ class Sweep(Benchmark):
     def _jobs(self, plan: Plan, regime: str) -> dict[str, list[Job]]:
         """By label."""
         settings = self.settings(regime)
-        return {label: jobs_on(plan.rows, [regime], drawn=True, **setting) for label, setting in settings.items()}
+        return {label: jobs_on(plan.rows, [regime], drawn="mean", **setting) for label, setting in settings.items()}
 
     def show(self, plan: Plan) -> list:
         shown: list = []

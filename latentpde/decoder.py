@@ -61,13 +61,10 @@ class Decoder:
     ) -> Complex[Tensor, "*batch1 time row col"]:
         """Fourier coefficients at ``times``, in a block that holds both the initial state's modes and the source's."""
         times = as_times(times, z)
-        theta, family = self.latent.theta(z), self.latent.family
-        state = family.state_response(self._wavenumbers(u0_hat), times, theta) * u0_hat[..., None, :, :]
-        if not self.latent.num_modes:
-            return state.expand(*state.shape[:-3], len(times), *state.shape[-2:])
-        forcing = self.latent.forcing_spectrum(self.latent.split(z)[1])[..., None, :, :]
-        driven = family.source_response(self._wavenumbers(forcing), times, theta) * forcing
-        total = add_blocks(state, driven)
+        theta, latent = self.latent.theta(z), self.latent
+        forcing = latent.forcing_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
+        u0_hat = _grow(u0_hat, forcing.shape)
+        total = latent.family.solve(self._wavenumbers(u0_hat), times, theta, u0_hat, forcing)
         return total.expand(*total.shape[:-3], len(times), *total.shape[-2:])
 
     def source(self, z: Float[Tensor, "*batch latent"], grid: Grid) -> Float[Tensor, "*batch y x"]:
@@ -89,14 +86,10 @@ def as_times(times: Sequence[float] | Tensor, like: Tensor) -> Float[Tensor, " t
     return tensor
 
 
-def add_blocks(a: Tensor, b: Tensor) -> Tensor:
-    """Sum of two blocks of different sizes, mode by mode."""
-    rows, cols = max(a.shape[-2], b.shape[-2]), max(a.shape[-1], b.shape[-1])
-    return _grow(a, rows, cols) + _grow(b, rows, cols)
-
-
-def _grow(block: Tensor, rows: int, cols: int) -> Tensor:
-    half, num_rows, num_cols = block.shape[-2] // 2, block.shape[-2], block.shape[-1]
+def _grow(block: Tensor, shape: Sequence[int]) -> Tensor:
+    """A block padded with zeros to hold at least the modes that one of this shape has."""
+    half, num_rows, num_cols = block.shape[-2] // 2, *block.shape[-2:]
+    rows, cols = max(num_rows, shape[-2]), max(num_cols, shape[-1])
     if (num_rows, num_cols) == (rows, cols):
         return block
     block = torch.nn.functional.pad(block, (0, cols - num_cols))

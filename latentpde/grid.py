@@ -19,6 +19,7 @@ left out: a grid of ``n`` points carries the modes strictly below ``n / 2``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -39,6 +40,12 @@ class Wavenumbers:
     @cached_property
     def squared(self) -> Float[Tensor, "row col"]:
         return self.y**2 + self.x**2
+
+    @cached_property
+    def axes(self) -> tuple[Wavenumbers, Wavenumbers]:
+        """Those along y, with none along x, and those along x."""
+        zero = self.y.new_zeros(1, 1)
+        return Wavenumbers(self.y, zero), Wavenumbers(zero, self.x)
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,21 @@ def wavenumbers(
         2 * torch.pi * n.to(dtype=dtype, device=device) / length for n, length in zip((rows, cols), extent, strict=True)
     )
     return Wavenumbers(ky[:, None], kx[None, :])
+
+
+def inner(block: Tensor, shape: Sequence[int]) -> Tensor:
+    """The modes of a smaller block, as the last two axes of ``shape`` have it. Axes of length one stay."""
+    half = shape[-2] // 2
+    block = block[..., : shape[-1]]
+    return block if block.shape[-2] <= 2 * half else torch.cat([block[..., :half, :], block[..., -half:, :]], dim=-2)
+
+
+def add_inner(block: Tensor, part: Tensor) -> Tensor:
+    """Add a smaller block to a larger, in place."""
+    half, num_cols = part.shape[-2] // 2, part.shape[-1]
+    block[..., :half, :num_cols] += part[..., :half, :]
+    block[..., block.shape[-2] - half :, :num_cols] += part[..., half:, :]
+    return block
 
 
 def resample(u: Float[Tensor, "*batch y x"], source: Grid, target: Grid) -> Float[Tensor, "*batch y2 x2"]:

@@ -98,6 +98,23 @@ def test_gradients_are_finite_where_terms_vanish(family):
         assert torch.isfinite(times.grad).all()
 
 
+@first_order
+@pytest.mark.parametrize("shape", [(8, 10), (4, 4)], ids=["state wider", "source wider"])
+def test_the_quick_way_is_the_general_one(family, shape):
+    """Where times need derivatives, the general responses are used: another path to the same numbers."""
+    decoder, z, u0, grid = setting(family, num_modes=3, extent=(1.0, 1.5), shape=shape, batch=(3,))
+    z = torch.cat([z, torch.full_like(z[:1], -40.0), torch.full_like(z[:1], 40.0)])
+    found = []
+    for general in (False, True):
+        inputs = [tensor.clone().requires_grad_(True) for tensor in (z, u0)]
+        times = torch.tensor([0.0, 1e-9, 1e-3, 0.3, 2.0], dtype=torch.float64, requires_grad=general)
+        fields = decoder.decode(*inputs, times, grid.refine(3))
+        weights = torch.randn(fields.shape, dtype=torch.float64, generator=generator(4))
+        found.append((fields, *torch.autograd.grad((weights * fields).sum(), inputs)))
+    for quick, general in zip(*found, strict=True):
+        torch.testing.assert_close(quick, general, rtol=1e-10, atol=1e-11)
+
+
 # What a linear evolution must do
 
 

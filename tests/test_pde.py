@@ -192,6 +192,19 @@ def test_registration_refuses_a_symbol_that_breaks_reality():
     assert "broken" not in families
 
 
+def test_registration_refuses_a_symbol_that_is_not_separable():
+    class Mixed(Decay):
+        name = "mixed"
+        separable = True
+
+        def symbol(self, k, mu):
+            return mu * (k.y * k.x) ** 2
+
+    with pytest.raises(UsageError, match="must be symbol"):
+        register_family(Mixed())
+    assert "mixed" not in families
+
+
 def test_names_fold_and_typos_get_a_hint():
     assert families.get("Klein-Gordon") is families.get("klein_gordon")
     with pytest.raises(UsageError, match="did you mean 'helmholtz'"):

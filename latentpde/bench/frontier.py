@@ -36,7 +36,8 @@ class Runtime(Benchmark):
         return self._jobs(plan, alone=True) + self._jobs(plan, alone=False)
 
     def _jobs(self, plan: Plan, *, alone: bool) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, measure="time", alone=alone)
+        rows = [some for some in plan.rows if alone or some.count(plan.num) > 1]  # one case is no batch
+        return jobs_on(rows, plan.regimes, measure="time", alone=alone)
 
     def show(self, plan: Plan) -> list:
         table, rows = plan.frame(self._jobs(plan, alone=True)), []

@@ -17,6 +17,7 @@ class AdvectionDiffusion(Family):
         Coefficient("kappa", 0.001, 0.35, "L²/T", "diffusivity"),
     )
     default_time = 0.25
+    separable = True
 
     def symbol(self, k, vx, vy, kappa):
         return torch.complex(kappa * k.squared, vx * k.x + vy * k.y)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Wavenumbers, wavenumbers
+from latentpde.grid import Wavenumbers, add_inner, inner, wavenumbers
+from latentpde.pde.first_order import solve_first_order
 from latentpde.pde.transfer import source_response, state_response
 
 
@@ -59,6 +60,8 @@ class Family(ABC):
     order: ClassVar[int]
     coefficients: ClassVar[tuple[Coefficient, ...]]
     default_time: ClassVar[float] = 1.0
+    #: Whether ``symbol(ky, kx) = symbol(ky, 0) + symbol(0, kx)``; a family of order 1 that says so is solved faster.
+    separable: ClassVar[bool] = False
 
     @abstractmethod
     def symbol(self, k: Wavenumbers, *theta: Any, **named: Any) -> Tensor:
@@ -90,9 +93,32 @@ class Family(ABC):
         """``H`` alone; broadcasts to ``(*batch, time, row, col)``."""
         return source_response(*self._terms(k, times, theta))
 
+    def solve(
+        self,
+        k: Wavenumbers,
+        times: Float[Tensor, " time"],
+        theta: Float[Tensor, "*batch coefficient"],
+        u0_hat: Complex[Tensor, "*batch0 row col"],
+        f_hat: Complex[Tensor, "*batch1 row1 col1"],
+    ) -> Complex[Tensor, "*batch2 #time row col"]:
+        """``G u0_hat + H f_hat``, where the source's block is no larger than the initial state's."""
+        values, t = self._values(theta), times[:, None, None]
+        u0_hat, f_hat, damping = u0_hat[..., None, :, :], f_hat[..., None, :, :], self.damping(k, *values)
+        if self.order == 1 and not times.requires_grad:
+            parts = k.axes if self.separable else (k,)
+            return solve_first_order([self.symbol(part, *values) for part in parts], t, u0_hat, f_hat)
+        symbol = self.symbol(k, *values)
+        state = state_response(self.order, symbol, damping, t) * u0_hat
+        damping = None if damping is None else inner(damping, f_hat.shape)
+        return add_inner(state, source_response(self.order, inner(symbol, f_hat.shape), damping, t) * f_hat)
+
     def _terms(self, k: Wavenumbers, times: Tensor, theta: Tensor) -> tuple[int, Tensor, Tensor | None, Tensor]:
-        values = theta[..., None, None, None].unbind(-4)
+        values = self._values(theta)
         return self.order, self.symbol(k, *values), self.damping(k, *values), times[:, None, None]
+
+    def _values(self, theta: Tensor) -> tuple[Tensor, ...]:
+        """Coefficients one by one, shaped to broadcast to ``(*batch, time, row, col)``."""
+        return theta[..., None, None, None].unbind(-4)
 
     @property
     def bounds(self) -> Float[Tensor, "coefficient 2"]:
@@ -113,6 +139,10 @@ def check_family(family: Family) -> None:
         raise UsageError(f"family {family.name!r} needs at least one coefficient, and distinct names")
     k = wavenumbers((6, 3), (1.0, 1.0))
     middle = [c[..., None, None] for c in family.bounds.mean(-1)]
+    if family.separable:
+        along_y, along_x = (family.symbol(axis, *middle) for axis in k.axes)
+        if not torch.allclose(along_y + along_x, family.symbol(k, *middle)):
+            raise UsageError(f"family {family.name!r}: symbol(ky, 0) + symbol(0, kx) must be symbol(ky, kx)")
     flipped = Wavenumbers(-k.y, -k.x)
     for part in (family.symbol, family.damping):
         values, mirrored = part(k, *middle), part(flipped, *middle)

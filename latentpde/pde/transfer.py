@@ -88,7 +88,7 @@ def _damped_source(x: Tensor, a: Tensor) -> Tensor:
 
 def _overdamped_roots(x: Tensor, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Where the roots are real and apart; the slow and the fast one, and half their distance; harmless elsewhere."""
-    over = x - a**2 < -_NEAR
+    over = x - a**2 < -NEAR
     mu = torch.sqrt(torch.where(over, a**2 - x, 1.0))
     slow = torch.where(over, -x / (torch.where(over, a, 1.0) + mu), 0.0)
     return over, slow, torch.where(over, -a - mu, 0.0), mu
@@ -105,18 +105,27 @@ def _small_roots(x: Tensor, a: Tensor, num_terms: int = 20) -> Tensor:
 
 def phi1(z: Tensor) -> Tensor:
     r""":math:`(e^z - 1) / z`, one at zero; real or complex."""
-    small = _square(z) < _NEAR**2
+    small = square(z) < NEAR**2
     safe = torch.where(small, torch.ones_like(z), z)
-    if z.is_complex():
-        # Real arithmetic throughout: torch's complex exponentials and divisions take several times as long.
-        x, y = safe.real, safe.imag
-        growth, sine, cosine = torch.expm1(x), torch.sin(y / 2), torch.cos(y / 2)
-        twice = 2 * (growth + 1) * sine
-        real, imag, size = growth - twice * sine, twice * cosine, x**2 + y**2
-        value = torch.complex((real * x + imag * y) / size, (imag * x - real * y) / size)
-    else:
-        value = torch.expm1(safe) / safe
-    return value.masked_scatter(small, _series(-z[small], _PHI1))
+    return _quotient(expm1(safe), safe).masked_scatter(small, series(-z[small], PHI1))
+
+
+def expm1(z: Tensor) -> Tensor:
+    """Real or complex: torch has no complex one."""
+    if not z.is_complex():
+        return torch.expm1(z)
+    growth, sine, cosine = torch.expm1(z.real), torch.sin(z.imag / 2), torch.cos(z.imag / 2)
+    twice = 2 * (growth + 1) * sine
+    return torch.complex(growth - twice * sine, twice * cosine)
+
+
+def _quotient(a: Tensor, b: Tensor) -> Tensor:
+    """In real arithmetic: torch's complex division takes several times as long."""
+    if not a.is_complex():
+        return a / b
+    size = square(b)
+    real, imag = a.real * b.real + a.imag * b.imag, a.imag * b.real - a.real * b.imag
+    return torch.complex(real / size, imag / size)
 
 
 def _exp(z: Tensor) -> Tensor:
@@ -126,33 +135,33 @@ def _exp(z: Tensor) -> Tensor:
     return torch.complex(size * torch.cos(z.imag), size * torch.sin(z.imag))
 
 
-def _square(z: Tensor) -> Tensor:
+def square(z: Tensor) -> Tensor:
     return z.real**2 + z.imag**2 if z.is_complex() else z**2
 
 
 def sinc_sqrt(x: Tensor) -> Tensor:
     r""":math:`\sin\sqrt x / \sqrt x`, and its continuation :math:`\sinh\sqrt{-x} / \sqrt{-x}` to negative arguments."""
-    if bool((x > _NEAR).all()):
+    if bool((x > NEAR).all()):
         root = torch.sqrt(x)
         return torch.sin(root) / root
     root, minus_root = _roots(x)
-    value = torch.where(x > _NEAR, torch.sin(root) / root, _series(x.clamp(-_NEAR, _NEAR), _SINC))
-    return torch.where(x < -_NEAR, torch.sinh(minus_root) / minus_root, value)
+    value = torch.where(x > NEAR, torch.sin(root) / root, series(x.clamp(-NEAR, NEAR), _SINC))
+    return torch.where(x < -NEAR, torch.sinh(minus_root) / minus_root, value)
 
 
 def _cos_sqrt(x: Tensor) -> Tensor:
-    if bool((x > _NEAR).all()):
+    if bool((x > NEAR).all()):
         return torch.cos(torch.sqrt(x))
     root, minus_root = _roots(x)
-    value = torch.where(x > _NEAR, torch.cos(root), _series(x.clamp(-_NEAR, _NEAR), _COS))
-    return torch.where(x < -_NEAR, torch.cosh(minus_root), value)
+    value = torch.where(x > NEAR, torch.cos(root), series(x.clamp(-NEAR, NEAR), _COS))
+    return torch.where(x < -NEAR, torch.cosh(minus_root), value)
 
 
 def _roots(x: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.sqrt(torch.where(x > _NEAR, x, 1.0)), torch.sqrt(torch.where(x < -_NEAR, -x, 1.0))
+    return torch.sqrt(torch.where(x > NEAR, x, 1.0)), torch.sqrt(torch.where(x < -NEAR, -x, 1.0))
 
 
-def _series(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
+def series(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     """sum of c_n (-x)^n, by Horner's rule."""
     total = coefficients[-1]
     for c in reversed(coefficients[:-1]):
@@ -160,9 +169,9 @@ def _series(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     return total  # pyright: ignore[reportReturnType]
 
 
-# Below |x| = _NEAR series stand in for closed forms. The closed forms are accurate everywhere but at 0; it is
+# Below |x| = NEAR series stand in for closed forms. The closed forms are accurate everywhere but at 0; it is
 # their derivatives, of relative error 1e-16 / |x|, that set the limit. With these terms the series are exact there.
-_NEAR = 1e-3
+NEAR = 1e-3
 _COS = tuple(1 / math.factorial(2 * n) for n in range(5))
 _SINC = tuple(1 / math.factorial(2 * n + 1) for n in range(5))
-_PHI1 = tuple(1 / math.factorial(n + 1) for n in range(6))
+PHI1 = tuple(1 / math.factorial(n + 1) for n in range(6))

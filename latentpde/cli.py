@@ -14,6 +14,7 @@ import typer
 
 from latentpde import __version__
 from latentpde.errors import LatentPDEError, UsageError
+from latentpde.memory import keep_freed_memory
 
 app = typer.Typer(
     name="latentpde",
@@ -321,6 +322,7 @@ def main(arguments: list[str] | None = None) -> None:
     if arguments is None:
         # as tidy as Ctrl-C: batch systems and service managers send this
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        keep_freed_memory()
         arguments = sys.argv[1:]
     debug = "--debug" in arguments
     try:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from latentpde.bench.rows import Row
 from latentpde.bench.runs import Job, picture, true_fields
@@ -62,7 +63,7 @@ _BAR, _TICKS = 0.075, 0.47  # of colour bars
 def panel_grid(rows: Mapping[str, Sequence[Panel]]) -> Figure:
     """Rows of panels. Neighbours that name the same scale share a colour bar: around zero, or from zero on.
 
-    Places are worked out here: matplotlib's layouts take most of the time for a hundred panels.
+    They share axes too, and places are worked out here: a hundred axes with their ticks and layout take long to draw.
     """
     groups = {label: [list(g) for _, g in groupby(row, key=lambda panel: panel.scale)] for label, row in rows.items()}
     widths = [len(row) * (_SIDE + _GAP) + len(groups[label]) * (_BAR + _TICKS) for label, row in rows.items()]
@@ -77,10 +78,9 @@ def panel_grid(rows: Mapping[str, Sequence[Panel]]) -> Figure:
         figure.text(_LABEL / 2 / width, (bottom + _SIDE / 2) / height, label, rotation=90, ha="center", va="center",
                     fontsize=9)  # fmt: skip
         for panels in row:
-            colours = _colours(panels)
-            for panel in panels:
-                _draw(place(left, bottom, _SIDE, _SIDE), panel, colours)
-                left += _SIDE + _GAP
+            wide, colours = len(panels) * (_SIDE + _GAP) - _GAP, _colours(panels)
+            _draw(place(left, bottom, wide, _SIDE), panels, colours)
+            left += wide + _GAP
             bar = figure.colorbar(colours, cax=place(left, bottom + 0.08 * _SIDE, _BAR, 0.84 * _SIDE))
             bar.ax.tick_params(labelsize=7)
             bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
@@ -95,15 +95,21 @@ def _colours(panels: Sequence[Panel]) -> ScalarMappable:
     return ScalarMappable(Normalize(-limit if signed else 0.0, limit), SIGNED if signed else MAGNITUDE)
 
 
-def _draw(ax: Axes, panel: Panel, colours: ScalarMappable) -> None:
-    ax.set_facecolor("#dcdcdc")
-    ax.set(xticks=[], yticks=[])
-    ax.set_title(panel.title, fontsize=8, pad=3)
-    if panel.values is None:
-        ax.text(0.5, 0.5, "failed", ha="center", va="center", transform=ax.transAxes, fontsize=8)
-    else:
-        image = ax.imshow(panel.values, origin="lower", extent=(0, 1, 0, 1), cmap=colours.cmap)
-        image.set_clim(*colours.get_clim())
+def _draw(ax: Axes, panels: Sequence[Panel], colours: ScalarMappable) -> None:
+    """Side by side, each of width and height one."""
+    for i, panel in enumerate(panels):
+        left = i * (1 + _GAP / _SIDE)
+        frame = Rectangle((left, 0), 1, 1, facecolor="#dcdcdc", edgecolor="black", linewidth=0.8, clip_on=False)
+        ax.add_patch(frame)
+        ax.text(left + 0.5, 1.03, panel.title, ha="center", va="bottom", fontsize=8)
+        if panel.values is None:
+            ax.text(left + 0.5, 0.5, "failed", ha="center", va="center", fontsize=8)
+        else:
+            extent = (left, left + 1, 0.0, 1.0)
+            image = ax.imshow(panel.values, origin="lower", extent=extent, aspect="auto", cmap=colours.cmap)
+            image.set_clim(*colours.get_clim())
+    ax.set(xlim=(0, len(panels) + (len(panels) - 1) * _GAP / _SIDE), ylim=(0, 1))
+    ax.set_axis_off()
 
 
 def field_grid(jobs: Mapping[str, Sequence[Job]], store: Store) -> Figure:

@@ -31,6 +31,7 @@ from latentpde.bench.tables import Frame
 from latentpde.errors import UsageError
 from latentpde.estimators import methods, reconstruct
 from latentpde.estimators.base import DEFAULT_FORCING_STD
+from latentpde.memory import keep_freed_memory
 from latentpde.metrics import score
 from latentpde.observation import Observation
 from latentpde.pde import get_family
@@ -363,12 +364,17 @@ def _results(tasks: list[tuple[list[Part], dict[Job, Path]]], workers: int) -> I
     if not together:
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_work) as pool:
         try:
             for future in as_completed([pool.submit(measure, *task) for task in together]):
                 yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _begin_work() -> None:
+    torch.set_num_threads(1)
+    keep_freed_memory()
 
 
 def picture(job: Job, store: Store) -> Picture | None:

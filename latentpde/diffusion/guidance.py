@@ -24,6 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from latentpde.adam import Adam
 from latentpde.errors import UsageError
 from latentpde.observation import ObservationOperator
 
@@ -118,11 +119,9 @@ class Refinement:
     def __call__(
         self, z: Float[Tensor, "sample draw latent"], operator: ObservationOperator
     ) -> Float[Tensor, "sample draw latent"]:
-        anchor, moved = z.detach(), z.detach().clone()
-        moved.requires_grad_(True)
-        adam = torch.optim.Adam([moved], lr=self.rate)
+        moved = z.clone()
+        adam = Adam([moved])
         for _ in range(self.num_steps):
-            offset = moved.detach() - anchor
-            moved.grad = operator.residual_and_gradient(moved)[1] + 2 * self.weight * offset
-            adam.step()
-        return moved.detach()
+            _, slope = operator.residual_and_gradient(moved)
+            adam.step([slope + 2 * self.weight * (moved - z)], self.rate)
+        return moved

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from latentpde.adam import Adam
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.latent import Latent
@@ -92,13 +93,10 @@ class Map(Estimator):
         starts = torch.randn(
             (self.num_restarts, operator.decoder.latent.size), dtype=torch.float64, generator=generator
         )
-        z = (self.start_std * starts).repeat(len(operator.observation), 1, 1).requires_grad_(True)
-        adam = torch.optim.Adam([z], lr=self.learning_rate)
+        z = (self.start_std * starts).repeat(len(operator.observation), 1, 1)
+        adam = Adam([z])
         for _ in range(self.num_steps):
-            adam.zero_grad()
-            # cases and restarts do not interact, so minimising the sum minimises each
-            loss = (operator.residual(z) + self.weight * z.square().sum(-1)).sum()
-            loss.backward()
-            adam.step()
+            _, slope = operator.residual_and_gradient(z)
+            adam.step([slope + 2 * self.weight * z], self.learning_rate)
             advance(1)
-        return z.detach()
+        return z

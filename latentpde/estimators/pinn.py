@@ -31,6 +31,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from latentpde.adam import Adam
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator
 from latentpde.grid import Grid
@@ -44,6 +45,7 @@ from latentpde.posterior import PDEPosterior
 from latentpde.progress import Advance, progress
 
 CASES_AT_ONCE = 16
+_BETAS = (0.9, 0.99)  # of Adam
 _CHECK_EVERY = 50
 
 
@@ -176,27 +178,21 @@ class Pinn(Estimator):
         networks = problem.networks(generator=generator)
         for p in networks.parameters:
             p.requires_grad_(True)
-        slow = {"params": [*networks.field, *networks.source], "speed": 1.0}
-        fast = {"params": [networks.raw], "speed": self.coefficient_rate}
-        adam = torch.optim.Adam([slow, fast], betas=(0.9, 0.99))
+        slow = Adam([*networks.field, *networks.source], _BETAS)
+        fast = Adam([networks.raw], _BETAS)
         best = [p.detach().clone() for p in networks.parameters]
         lowest = torch.full((len(problem.values),), torch.inf)
         recent = torch.zeros_like(lowest)
         num_warm_up = int(self.warm_up * self.num_steps) if problem.moving_frame else 0
         for step in range(self.num_steps):
             rate = self.learning_rate * (1 + math.cos(math.pi * step / self.num_steps)) / 2
-            for group in adam.param_groups:
-                group["lr"] = group["speed"] * rate
             if step == num_warm_up > 0:
                 problem.find_drift(networks)
                 lowest.fill_(torch.inf)  # with readings, losses are others
-            adam.zero_grad()
             terms = problem.losses(networks, self.num_collocation, self.num_initial, generator=generator)
             loss = self.total(terms if step >= num_warm_up else terms._replace(data=torch.zeros_like(terms.data)))
             # cases do not interact, so minimising the sum minimises each, and a NaN stays in its own case
-            loss.sum().backward()
-            if step < num_warm_up:
-                networks.raw.grad = None
+            *slopes, raw_slope = torch.autograd.grad(loss.sum(), networks.parameters)
             recent += loss.detach() / _CHECK_EVERY
             if (step + 1) % _CHECK_EVERY == 0:
                 # before the step, so that what is kept is what was measured
@@ -205,7 +201,9 @@ class Pinn(Estimator):
                 for kept, p in zip(best, networks.parameters, strict=True):
                     kept[better] = p.detach()[better]
                 recent = torch.zeros_like(lowest)
-            adam.step()
+            slow.step(slopes, rate)
+            if step >= num_warm_up:
+                fast.step([raw_slope], self.coefficient_rate * rate)
             advance(1)
         finite = torch.stack([p.detach().isfinite().flatten(1).all(1) for p in networks.parameters]).all(0)
         chosen = [

@@ -17,7 +17,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, Wavenumbers, wavenumbers
+from latentpde.grid import Grid, Wavenumbers, grow, wavenumbers
 from latentpde.latent import Latent
 
 
@@ -63,7 +63,7 @@ class Decoder:
         times = as_times(times, z)
         theta, latent = self.latent.theta(z), self.latent
         forcing = latent.forcing_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
-        u0_hat = _grow(u0_hat, forcing.shape)
+        u0_hat = grow(u0_hat, forcing.shape)
         total = latent.family.solve(self._wavenumbers(u0_hat), times, theta, u0_hat, forcing)
         return total.expand(*total.shape[:-3], len(times), *total.shape[-2:])
 
@@ -84,14 +84,3 @@ def as_times(times: Sequence[float] | Tensor, like: Tensor) -> Float[Tensor, " t
     if tensor.ndim != 1 or not len(tensor) or not bool(((tensor >= 0) & torch.isfinite(tensor)).all()):
         raise UsageError(f"times must be a list of finite numbers >= 0, got {tensor.tolist()}")
     return tensor
-
-
-def _grow(block: Tensor, shape: Sequence[int]) -> Tensor:
-    """A block padded with zeros to hold at least the modes that one of this shape has."""
-    half, num_rows, num_cols = block.shape[-2] // 2, *block.shape[-2:]
-    rows, cols = max(num_rows, shape[-2]), max(num_cols, shape[-1])
-    if (num_rows, num_cols) == (rows, cols):
-        return block
-    block = torch.nn.functional.pad(block, (0, cols - num_cols))
-    gap = block.new_zeros((*block.shape[:-2], rows - num_rows, cols))
-    return torch.cat([block[..., :half, :], gap, block[..., half:, :]], dim=-2)

@@ -159,6 +159,17 @@ def inner(block: Tensor, shape: Sequence[int]) -> Tensor:
     return block if block.shape[-2] <= 2 * half else torch.cat([block[..., :half, :], block[..., -half:, :]], dim=-2)
 
 
+def grow(block: Tensor, shape: Sequence[int]) -> Tensor:
+    """A block padded with zeros to hold at least the modes that one of this shape has."""
+    half, num_rows, num_cols = block.shape[-2] // 2, *block.shape[-2:]
+    rows, cols = max(num_rows, shape[-2]), max(num_cols, shape[-1])
+    if (num_rows, num_cols) == (rows, cols):
+        return block
+    block = torch.nn.functional.pad(block, (0, cols - num_cols))
+    gap = block.new_zeros((*block.shape[:-2], rows - num_rows, cols))
+    return torch.cat([block[..., :half, :], gap, block[..., half:, :]], dim=-2)
+
+
 def add_inner(block: Tensor, part: Tensor) -> Tensor:
     """Add a smaller block to a larger, in place."""
     half, num_cols = part.shape[-2] // 2, part.shape[-1]

@@ -99,8 +99,8 @@ def _draw(ax: Axes, panels: Sequence[Panel], colours: ScalarMappable) -> None:
     """Side by side, each of width and height one."""
     for i, panel in enumerate(panels):
         left = i * (1 + _GAP / _SIDE)
-        frame = Rectangle((left, 0), 1, 1, facecolor="#dcdcdc", edgecolor="black", linewidth=0.8, clip_on=False)
-        ax.add_patch(frame)
+        ax.add_patch(Rectangle((left, 0), 1, 1, facecolor="#dcdcdc", zorder=-1))
+        ax.add_patch(Rectangle((left, 0), 1, 1, fill=False, linewidth=0.8, clip_on=False, zorder=2))
         ax.text(left + 0.5, 1.03, panel.title, ha="center", va="bottom", fontsize=8)
         if panel.values is None:
             ax.text(left + 0.5, 0.5, "failed", ha="center", va="center", fontsize=8)

@@ -11,7 +11,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Wavenumbers, add_inner, inner, wavenumbers
+from latentpde.grid import Wavenumbers, grow, wavenumbers
 from latentpde.pde.first_order import solve_first_order
 from latentpde.pde.transfer import source_response, state_response
 
@@ -102,15 +102,16 @@ class Family(ABC):
         f_hat: Complex[Tensor, "*batch1 row1 col1"],
     ) -> Complex[Tensor, "*batch2 #time row col"]:
         """``G u0_hat + H f_hat``, where the source's block is no larger than the initial state's."""
-        values, t = self._values(theta), times[:, None, None]
-        u0_hat, f_hat, damping = u0_hat[..., None, :, :], f_hat[..., None, :, :], self.damping(k, *values)
+        u0_hat, f_hat = u0_hat[..., None, :, :], f_hat[..., None, :, :]
         if self.order == 1 and not times.requires_grad:
-            parts = k.axes if self.separable else (k,)
-            return solve_first_order([self.symbol(part, *values) for part in parts], t, u0_hat, f_hat)
-        symbol = self.symbol(k, *values)
-        state = state_response(self.order, symbol, damping, t) * u0_hat
-        damping = None if damping is None else inner(damping, f_hat.shape)
-        return add_inner(state, source_response(self.order, inner(symbol, f_hat.shape), damping, t) * f_hat)
+            parts, values = k.axes if self.separable else (k,), self._values(theta)
+            symbols = [self.symbol(part, *values) for part in parts]
+            return solve_first_order(symbols, times[:, None, None], u0_hat, f_hat)
+        order, symbol, damping, t = self._terms(k, times, theta)
+        h, f_hat = source_response(order, symbol, damping, t), grow(f_hat, u0_hat.shape)
+        if order == 0:
+            return h * (u0_hat + f_hat)
+        return u0_hat + h * (f_hat - symbol * u0_hat)  # G = 1 - L H: both sides obey the same equation
 
     def _terms(self, k: Wavenumbers, times: Tensor, theta: Tensor) -> tuple[int, Tensor, Tensor | None, Tensor]:
         values = self._values(theta)

@@ -189,7 +189,6 @@ class Stages(Benchmark):
 
     name = "stages"
     title = "what each stage of the learned methods is worth"
-    num = 20
     in_all = False  # twenty variants of the slower methods
     rows = ("exact", "map", "enc", "map_diffusion", "enc_diffusion")
     physics: ClassVar[dict[str, dict[str, Any]]] = {

@@ -63,8 +63,7 @@ measures["subsets"], measures["members"] = take_subsets, take_members
 class EnsembleSize(Benchmark):
     name = "ensemble-size"
     title = "how the error of an ensemble mean falls with the number of draws"
-    num = 4 * len(SIZES)
-    num_settings = len(SIZES)
+    num = 4
     rows = ("exact", "enc_diffusion")
     regimes = REPRESENTATIVES
     measure = "subsets"

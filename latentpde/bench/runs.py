@@ -20,14 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from jaxtyping import Float
 
 from latentpde import __version__
 from latentpde.bench.rows import Row
 from latentpde.bench.store import Picture, Store
-from latentpde.bench.tables import Frame
 from latentpde.errors import UsageError
 from latentpde.estimators import methods, reconstruct
 from latentpde.estimators.base import DEFAULT_FORCING_STD
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
 NUM_DRAWN = 5  # draws that a figure shows
 BATCH = 20  # cases that a method gets at once, and that are lost where a run is stopped
 SEED = 7  # of the test cases of every table
-_SCORES = ("rmse", "mae", "psd", "crps", "coverage90", "spread_error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,24 +387,3 @@ def picture(job: Job, store: Store) -> Picture | None:
         return None
     found.save(store.picture_path(job))
     return found
-
-
-def frame(jobs: Iterable[Job], num: int, store: Store) -> Frame:
-    """Stored lines of some jobs, one per case, with the name of the row; ``failed`` says why where a case failed."""
-    records = [
-        {"row": job.row.name, **line, "pde": job.regime.family}
-        for job in dict.fromkeys(jobs)
-        for line in store.find(job, num).values()
-    ]
-    columns = ["row", "regime", "pde", "index", "failed", *_SCORES, "seconds", "rms_of_truth"]
-    table = pd.DataFrame(records)
-    return table.reindex(columns=[*columns, *(c for c in table.columns if c not in columns)])
-
-
-def failures(table: Frame) -> tuple[str, ...]:
-    """A sentence for each row that failed anywhere."""
-    bad = table[table["failed"].notna()]
-    return tuple(
-        f"{name} failed on {len(some)} of {(table['row'] == name).sum()} cases: {some['failed'].iloc[0]}"
-        for name, some in bad.groupby("row", sort=False)
-    )

@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
 from latentpde.bench.lines import Line, append_lines, read_lines
+from latentpde.bench.tables import Frame
 from latentpde.io import atomic_path
 
 if TYPE_CHECKING:
     from latentpde.bench.runs import Job
+
+_SCORES = ("rmse", "mae", "psd", "crps", "coverage90", "spread_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,3 +104,24 @@ _IDENTITY = (
 
 def _key(line: dict[str, Any]) -> str:
     return json.dumps([line.get(name) for name in _IDENTITY], sort_keys=True)
+
+
+def frame(jobs: Iterable[Job], num: int, store: Store) -> Frame:
+    """Stored lines of some jobs, one per case, with the name of the row; ``failed`` says why where a case failed."""
+    records = [
+        {"row": job.row.name, **line, "pde": job.regime.family}
+        for job in dict.fromkeys(jobs)
+        for line in store.find(job, num).values()
+    ]
+    columns = ["row", "regime", "pde", "index", "failed", *_SCORES, "seconds", "rms_of_truth"]
+    table = pd.DataFrame(records)
+    return table.reindex(columns=[*columns, *(c for c in table.columns if c not in columns)])
+
+
+def failures(table: Frame) -> tuple[str, ...]:
+    """A sentence for each row that failed anywhere."""
+    bad = table[table["failed"].notna()]
+    return tuple(
+        f"{name} failed on {len(some)} of {(table['row'] == name).sum()} cases: {some['failed'].iloc[0]}"
+        for name, some in bad.groupby("row", sort=False)
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from io import BytesIO, RawIOBase
@@ -80,7 +82,8 @@ def open_fine_initial(path: str | Path) -> xr.DataArray:
 
 def write_netcdf(dataset: xr.Dataset | xr.DataTree, path: str | Path) -> None:
     content = BytesIO()  # see _HDF5File
-    dataset.to_netcdf(content, engine="h5netcdf")
+    with _signals_wait():
+        dataset.to_netcdf(content, engine="h5netcdf")
     with atomic_path(path) as temporary, _disk_errors(path):
         temporary.write_bytes(content.getbuffer())
 
@@ -97,6 +100,7 @@ def append_samples(
     with (
         atomic_path(path) as temporary,
         _disk_errors(path),
+        _signals_wait() as deliver_signals,
         closing(_HDF5File(temporary)) as disk,
         h5netcdf.File(disk, "w") as file,
     ):
@@ -114,6 +118,7 @@ def append_samples(
             disk.check()
             advance(stop - start)
             start = stop
+            deliver_signals()
 
 
 def _open(path: str | Path, opener) -> Any:
@@ -142,6 +147,32 @@ def _open(path: str | Path, opener) -> Any:
             return opened.load()
     except Exception as error:  # readers raise many kinds; whatever it was, the file cannot be read
         raise DataError(f"cannot read {path}: {error}; it may be truncated or damaged") from error
+
+
+@contextmanager
+def _signals_wait() -> Iterator[Callable[[], None]]:
+    """Ctrl-C and requests to end wait for the block's end, or for a call of what it gives.
+
+    HDF5 cannot be stopped half way: an exception out of one of its calls leaves a file that can no longer be closed.
+    """
+    waiting: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():  # no other is interrupted
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if callable(signal.getsignal(number)):  # the rest raises nothing
+                before[number] = signal.signal(number, lambda number, _: waiting.append(number))
+
+    def deliver() -> None:
+        while waiting:
+            number = waiting.pop(0)
+            before[number](number, None)
+
+    try:
+        yield deliver
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        deliver()
 
 
 class _HDF5File(RawIOBase):

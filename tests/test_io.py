@@ -1,8 +1,11 @@
 """Files: what reading accepts, what writing promises."""
 
+import gc
 import json
 import os
+import signal
 import stat
+import sys
 
 import h5py
 import numpy as np
@@ -14,7 +17,15 @@ import latentpde
 from latentpde import DataError, Latent, Observation, UsageError, simulate
 from latentpde.estimators.base import decoder_for, reconstruct
 from latentpde.grid import unpool_spectrum
-from latentpde.io import append_samples, atomic_path, check_writable, open_cases, open_observed, write_netcdf
+from latentpde.io import (
+    _HDF5File,
+    append_samples,
+    atomic_path,
+    check_writable,
+    open_cases,
+    open_observed,
+    write_netcdf,
+)
 from latentpde.pde import get_family
 from latentpde.posterior import QUANTILES, LatentPosterior
 from latentpde.simulation import Simulation, simulate_to_file
@@ -149,6 +160,30 @@ def test_streaming_that_fails_leaves_the_old_file(tmp_path):
         append_samples(parts(), path, 2)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["cases.nc"]
+
+
+@pytest.mark.parametrize(("method", "call"), [("write", 1), ("write", 9), ("seek", 5), ("truncate", 1)])
+def test_ctrl_c_inside_hdf5_waits_until_the_file_can_be_closed(tmp_path, monkeypatch, method, call):
+    path = tmp_path / "cases.nc"
+    path.write_text("old")
+    original, calls, unraisable = getattr(_HDF5File, method), [], []
+
+    def interrupted(self, *args):
+        calls.append(method)
+        if len(calls) == call:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, *args)
+
+    monkeypatch.setattr(_HDF5File, method, interrupted)
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    with pytest.raises(KeyboardInterrupt):
+        append_samples(Simulation(regime="balanced", **SMALL).batches(4, size=1), path, 4)
+    gc.collect()
+    assert len(calls) >= call
+    assert not unraisable
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["cases.nc"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_simulated_file_has_the_documented_layout(tmp_path):

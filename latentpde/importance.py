@@ -4,7 +4,8 @@ The densities here are cheap, smooth, and have many narrow modes far apart, the 
 reports that all is well. So nothing walks:
 
 1. a scrambled Sobol sequence sweeps the box; where that finds the density rugged, many more points are tried with a
-   cheap likeness of it, and its peaks are looked at;
+   cheap likeness of it, and from its peaks Newton's method climbs the density's own (`latentpde.ascent`): they say
+   where to draw next;
 2. the samples so far, weighted for a *tempered* density :math:`p^\beta` with the largest :math:`\beta` that leaves
    enough of them alive, are summarised by a mixture of Student distributions;
 3. new samples come from that mixture, and some from around the highest points met so far; all samples, old and new,
@@ -24,18 +25,20 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from scipy.stats import qmc
 
+from latentpde.ascent import ascend
 from latentpde.errors import DataError
 from latentpde.mixture import Mixture, logsumexp, peaks
 from latentpde.parallel import run_together
 
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
 _NEGLIGIBLE = 40.0  # in log weight
-_MOST_PEAKS, _MOST_SCOUTED, _CLIMBS = 32, 64, 4
+_MOST_PEAKS, _MOST_SCOUTED, _CLIMBS = 32, 64, 3
 _PEAK_SHARE = 0.1  # of the samples
+_LEAST_INSIDE = 0.01  # of them
 _MOST_HARVESTS, _MOST_BATCHES, _SMALL_LOSS = 4, 8, 0.5
 
 
@@ -176,10 +179,31 @@ class _Population:
         self.num_evaluations += len(points)
 
     def draw(self, proposal: Mixture, num: int, log_density: LogDensity, generator: np.random.Generator) -> None:
-        """Add samples of a proposal."""
+        """Add samples of a proposal, so many that about ``num`` fall inside the box."""
+        num = round(num / max(_inside(proposal.sample(num, generator)).mean(), _LEAST_INSIDE))
         points = proposal.sample(num, generator)
-        inside = points[((points >= 0) & (points <= 1)).all(1)]
-        self.add(inside, _values(log_density, inside), proposal, num)
+        points = points[_inside(points)]
+        self.add(points, _values(log_density, points), proposal, num)
+
+    def summits(self, peaks: Mixture, log_density: LogDensity) -> Mixture:
+        """Where the highest of those peaks lead up to, each with the width that the density has there.
+
+        They only say where to draw: before mass decides, each shows how high it is.
+        """
+        values = _values(log_density, peaks.means)
+        highest = np.argsort(values)[::-1][:_MOST_PEAKS]
+        reach = 2 * np.sqrt(np.square(peaks.factors[highest]).sum((1, 2)))
+        means, values, curvatures = ascend(log_density, peaks.means[highest], reach, _CLIMBS)
+        mass = values - 0.5 * np.linalg.slogdet(curvatures)[1]
+        order = np.argsort(mass)[::-1]
+        order = order[mass[order] > mass.max() - _NEGLIGIBLE]
+        means, curvatures = means[order], curvatures[order]
+        offsets = means[:, None] - means  # of each from those before it
+        near = np.einsum("ijk,jkl,ijl->ij", offsets, curvatures, offsets) < 1
+        distinct = ~np.tril(near, -1).any(1)
+        dim, num = means.shape[1], distinct.sum()
+        self.num_evaluations += len(peaks.means) + len(highest) * (_CLIMBS + 1) * (dim + 1) * (dim + 2) // 2
+        return Mixture.of(np.full(num, 1 / num), means[distinct], np.linalg.inv(curvatures[distinct]))
 
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):
@@ -230,12 +254,9 @@ def _search(
         scouted = proposal is None and likeness and half.temper(effort.alive)[0] < effort.coldest
         if scouted and likeness:
             points = sequence.random(effort.scouts * scale)
-            proposal = peaks(points, _values(likeness, points), _MOST_SCOUTED)
+            proposal = half.summits(peaks(points, _values(likeness, points), _MOST_SCOUTED), log_density)
         if proposal is not None:
             half.draw(proposal, 2 * effort.step * scale, log_density, generator)
-        if scouted:  # before mass decides, each peak shows how high it is
-            for _ in range(_CLIMBS):
-                half.draw(peaks(half.points, half.values, _MOST_PEAKS), effort.step * scale, log_density, generator)
         proposal = _climb(half, log_density, effort, scale, generator)
         if proposal is None:  # nothing to go on from; a larger sweep may find something
             return half
@@ -283,6 +304,10 @@ def _climb(half: _Population, log_density: LogDensity, effort: Effort, scale: in
         half.forget(weights)
         half.draw(proposal, effort.step * scale, log_density, generator)
     return proposal
+
+
+def _inside(points: ndarray) -> Bool[ndarray, " point"]:
+    return np.all((points >= 0) & (points <= 1), axis=1)
 
 
 def _values(log_density: LogDensity, points: ndarray) -> ndarray:

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import torch
 from exact_case import NAMES, Case, Quadrature, check_honest
+from scipy.special import logsumexp
 
+from latentpde.collapsed import CollapsedModel
+from latentpde.initial_state import InitialState
 from latentpde.observation import Observation
 from latentpde.pde import families
 
@@ -53,6 +56,28 @@ def test_true_coefficients_at_their_bounds(family, where):
     assert (np.abs(notes["coefficient_mean"][0] - theta.numpy()) < 5 * notes["coefficient_std"][0]).all()
     error = found.mean(resolution=case.fine.shape)[0] - case.field[0, -1].numpy()
     assert float(np.sqrt(((error / found.std(resolution=case.fine.shape)[0]) ** 2).mean())) < 4
+
+
+def test_a_needle_in_a_corner_of_the_bounds_is_found_whatever_the_last_bits():
+    """A ten-millionth of the box, beside wider modes all over it; a search that depends on luck misses some of these.
+
+    The evidence of the corner alone, by Gauss-Legendre quadrature, is what that of all must not fall short of."""
+    lower, upper = families.get("klein_gordon").bounds.unbind(-1)
+    case = Case("klein_gordon", times=(1.0,), theta=(lower + 1e-6 * (upper - lower)).tolist(), seed=1)
+    state = InitialState.of(case.observation, detail=False, noise_std=0.0, prior=None)
+    model = CollapsedModel(case.observation, case.decoder, state.mean_hat, state.std)
+    sizes = (0.03, 0.03, 0.6)
+    axes = [np.polynomial.legendre.leggauss(24) for _ in sizes]
+    nodes = np.stack(np.meshgrid(*(s * (x + 1) / 2 for s, (x, _) in zip(sizes, axes, strict=True)), indexing="ij"), -1)
+    weights = np.einsum("i,j,k->ijk", *(s * w / 2 for s, (_, w) in zip(sizes, axes, strict=True)))
+    values = model.log_likelihood(lower + (upper - lower) * torch.from_numpy(nodes.reshape(-1, 3)))
+    corner = float(logsumexp(values.numpy(), b=weights.ravel()))
+    for k in range(6):
+        readings = case.observation.values * (1 + 1e-15 * k)
+        found = case.estimate(Observation(**{**vars(case.observation), "values": readings}), detail=False)
+        assert found.diagnostics["trusted"].all()
+        assert found.diagnostics["num_rounds"][0] == 1  # each half found it by itself
+        assert found.diagnostics["log_evidence"][0] > corner - 4 * found.diagnostics["log_evidence_error"][0], k
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0])

@@ -162,6 +162,15 @@ def test_streaming_that_fails_leaves_the_old_file(tmp_path):
     assert os.listdir(tmp_path) == ["cases.nc"]
 
 
+@pytest.fixture
+def hears_ctrl_c():
+    """A job in the background of a shell does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
 @pytest.mark.parametrize(("method", "call"), [("write", 1), ("write", 9), ("seek", 5), ("truncate", 1)])
 def test_ctrl_c_inside_hdf5_waits_until_the_file_can_be_closed(tmp_path, monkeypatch, method, call):
     path = tmp_path / "cases.nc"

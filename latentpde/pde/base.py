@@ -111,7 +111,7 @@ class Family(ABC):
         h, f_hat = source_response(order, symbol, damping, t), grow(f_hat, u0_hat.shape)
         if order == 0:
             return h * (u0_hat + f_hat)
-        return state_response(order, symbol, damping, t) * u0_hat + h * f_hat
+        return u0_hat + h * (f_hat - symbol * u0_hat)  # G = 1 - L H: both sides obey the same equation
 
     def _terms(self, k: Wavenumbers, times: Tensor, theta: Tensor) -> tuple[int, Tensor, Tensor | None, Tensor]:
         values = self._values(theta)

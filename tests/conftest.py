@@ -82,3 +82,15 @@ def tiny_preset(monkeypatch):
     from latentpde.nn import PRESETS
 
     monkeypatch.setitem(PRESETS, "tiny", SIZE)
+
+
+@pytest.fixture
+def guess():
+    """The name of a quick method, registered for the test."""
+    from guess import Guess
+
+    from latentpde.estimators import methods
+
+    methods.register("guess", Guess)
+    yield "guess"
+    methods.unregister("guess")

@@ -13,7 +13,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
@@ -45,9 +45,9 @@ BATCH = 20  # cases that a method gets at once, and that are lost where a run is
 SEED = 7  # of the test cases of every table
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
-    """A row on a set of cases.
+    """A row on a set of cases. Two are equal where they give the same lines, whatever their rows are called.
 
     Args:
         row: the method.
@@ -63,7 +63,17 @@ class Job:
     family: str | None = None
     measure: str = "scores"
     alone: bool = False
-    drawn: Literal["mean", "spread"] | None = field(default=None, compare=False)
+    drawn: Literal["mean", "spread"] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> str:
+        return json.dumps(self.identity(), sort_keys=True)
 
     @property
     def regime(self) -> Regime:
@@ -104,11 +114,16 @@ def _setting(simulation: Simulation) -> dict[str, Any]:
 
 
 class Part(NamedTuple):
-    """Some cases of a job."""
+    """Some cases of a job, and of others that take another measure of the same run."""
 
     job: Job
     start: int
     stop: int
+    others: tuple[Job, ...] = ()
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        return (self.job, *self.others)
 
 
 @dataclass(frozen=True)
@@ -127,7 +142,7 @@ class Solved:
 
     @property
     def job(self) -> Job:
-        """The first; others differ in masks alone."""
+        """The first; others differ in masks and measures alone."""
         return self.parts[0].job
 
     @property
@@ -175,7 +190,8 @@ def solve(*parts: Part, seed: int | None = None) -> Solved:
         parts: the method and the cases, one after another; of jobs that differ in masks alone (`_batch`).
         seed: of the method; by default another for each batch, so that cases do not share their randomness.
     """
-    (job, start, _), trees = parts[0], [part.job.simulation.cases(part.start, part.stop) for part in parts]
+    job, start = parts[0].job, parts[0].start
+    trees = [part.job.simulation.cases(part.start, part.stop) for part in parts]
     cases = trees[0] if len(trees) == 1 else _behind_each_other(trees)
     fine = cases["truth/initial"] if job.row.fine_initial else None
     observation = Observation.from_dataset(cases, fine_initial=fine)
@@ -206,31 +222,33 @@ def _behind_each_other(trees: list[xr.DataTree]) -> xr.DataTree:
 
 
 def measure(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -> list[dict[str, Any]]:
-    """A line for each case. A case that a method fails on says why; the others of its batch are run alone.
+    """A line for each case and measure. Where a method fails on a batch, each is run alone, and those that fail say why.
 
     Args:
         parts: as `solve` has them.
         pictures: files for what figures show of the first case of some jobs.
     """
-    begin, cases = time.perf_counter(), [(part.job, i) for part in parts for i in range(part.start, part.stop)]
+    begin, cases = time.perf_counter(), [(part, i) for part in parts for i in range(part.start, part.stop)]
     try:
         solved = solve(*parts)
         _ = solved.mean, solved.draws
         seconds = (time.perf_counter() - begin) / len(cases)
-        found = measures[solved.job.measure](solved)
+        found = {job.measure: measures[job.measure](solved) for job in parts[0].jobs}
     except Exception as error:
-        if len(cases) == 1:
-            return [_line(*cases[0], {"failed": f"{type(error).__name__}: {error}"[:200]})]
-        return [line for job, i in cases for line in measure([Part(job, i, i + 1)], pictures)]
+        single = [Part(job, i, i + 1) for part, i in cases for job in part.jobs]
+        if len(single) == 1:
+            return [_line(single[0].job, single[0].start, {"failed": f"{type(error).__name__}: {error}"[:200]})]
+        return [line for part in single for line in measure([part], pictures)]
     lines, truth = [], solved.cases["truth"].to_dataset()
-    for i, (job, index) in enumerate(cases):
-        if not np.isfinite(solved.mean[i]).all():
-            lines.append(_line(job, index, {"failed": "the field is not finite"}))
-            continue
-        if index == 0 and pictures and job in pictures:
-            solved.picture(i, with_spread=job.drawn == "spread").save(pictures[job])
+    for i, (part, index) in enumerate(cases):
         kinds = {name: str(truth[f"{name}_kind"].values[i]) for name in ("mask", "initial")}
-        lines.append(_line(job, index, {**found[i], **kinds, "seconds": short(seconds)}))
+        for job in part.jobs:
+            if not np.isfinite(solved.mean[i]).all():
+                lines.append(_line(job, index, {"failed": "the field is not finite"}))
+                continue
+            if index == 0 and pictures and job in pictures:
+                solved.picture(i, with_spread=job.drawn == "spread").save(pictures[job])
+            lines.append(_line(job, index, {**found[job.measure][i], **kinds, "seconds": short(seconds)}))
     return lines
 
 
@@ -296,14 +314,25 @@ def missing(wanted: Iterable[tuple[Job, int]], store: Store) -> list[list[Part]]
             # what failed is tried again: weights or a package may have come since
             absent = [i for i in range(start, min(start + size, count)) if "failed" in done.get(i, {"failed": True})]
             parts += [Part(job, first, last + 1) for first, last in _stretches(absent)]
-    return _together(sorted(parts, key=lambda part: part.start))
+    return _together(sorted(_shared(parts), key=lambda part: part.start))
+
+
+def _shared(parts: Iterable[Part]) -> Iterable[Part]:
+    """Parts that are one run of which several measures are taken, as one."""
+    found = dict[tuple, Part]()
+    for part in parts:
+        same = part if part.job.timed else (replace(part.job, measure="scores"), part.start, part.stop)
+        first = found.setdefault(same, part)
+        if first is not part:
+            found[same] = first._replace(others=(*first.others, part.job))
+    return found.values()
 
 
 def _together(parts: Iterable[Part]) -> list[list[Part]]:
     """Small parts that a method can be given as one, until they make a batch."""
-    batches, last = [], dict[Job, list[Part]]()
+    batches, last = [], dict[tuple, list[Part]]()
     for part in parts:
-        alike = _batch(part.job)
+        alike = (_batch(part.job), *(job.measure for job in part.others))
         batch = last.get(alike)
         if batch is None or part.job.alone or _count([*batch, part]) > BATCH:
             batches.append(batch := [])
@@ -340,10 +369,11 @@ def run(
     wanted = sorted(wanted, key=lambda pair: pair[0].drawn != "spread")  # of equal jobs, the one that shows most
     pictures = {job: store.picture_path(job) for job, _ in wanted if job.drawn}
     tasks = [
-        (parts, {part.job: pictures[part.job] for part in parts if part.job in pictures})
+        (parts, {job: pictures[job] for part in parts for job in part.jobs if job in pictures})
         for parts in missing(wanted, store)
     ]
-    with progress(label, sum(_count(parts) for parts, _ in tasks), show=show_progress) as advance:
+    num_lines = sum(len(part.jobs) * _count([part]) for parts, _ in tasks for part in parts)
+    with progress(label, num_lines, show=show_progress) as advance:
         for lines in _results(tasks, workers):
             store.add(lines)
             advance(len(lines))

@@ -110,7 +110,7 @@ def frame(jobs: Iterable[Job], num: int, store: Store) -> Frame:
     """Stored lines of some jobs, one per case, with the name of the row; ``failed`` says why where a case failed."""
     records = [
         {"row": job.row.name, **line, "pde": job.regime.family}
-        for job in dict.fromkeys(jobs)
+        for job in {(job.row.name, job): job for job in jobs}.values()
         for line in store.find(job, num).values()
     ]
     columns = ["row", "regime", "pde", "index", "failed", *_SCORES, "seconds", "rms_of_truth"]

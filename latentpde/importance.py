@@ -160,7 +160,7 @@ class _Population:
         self.points, self.values = np.empty((0, dim)), np.empty(0)
         self.log_proposed = np.empty(0)  # log of the sum over proposals of number drawn times density
         self.num_uniform, self.num_drawn, self.num_evaluations = 0, 0, num_evaluations
-        self.components: list[Mixture] = []
+        self.proposals: dict[Mixture, int] = {}  # and how many were drawn from each
         self.is_fresh = True
 
     def add(self, points: ndarray, values: ndarray, proposal: Mixture | None, num_drawn: int) -> None:
@@ -170,8 +170,8 @@ class _Population:
             self.num_uniform += num_drawn
             fresh = np.full(len(self.points), np.log(num_drawn))
         else:
-            self.components.append(proposal.scaled(num_drawn))
-            fresh = self.components[-1].log_density(self.points)
+            fresh = proposal.scaled(num_drawn).log_density(self.points)
+            self.proposals[proposal] = self.proposals.get(proposal, 0) + num_drawn
         self.log_proposed = np.logaddexp(self.log_proposed, fresh)
         self.points = np.concatenate([self.points, points])
         self.values = np.concatenate([self.values, values])
@@ -208,9 +208,10 @@ class _Population:
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):
             uniform = np.full(len(points), np.log(self.num_uniform))
-        if not self.components:
+        if not self.proposals:
             return uniform
-        return np.logaddexp(uniform, Mixture.concatenate(self.components).log_density(points))
+        drawn = Mixture.concatenate([proposal.scaled(num) for proposal, num in self.proposals.items()])
+        return np.logaddexp(uniform, drawn.log_density(points))
 
     def log_weights(self, beta: float = 1.0) -> ndarray:
         """Log of tempered density over proposed density; they sum to the evidence."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,7 @@ from scipy.special import gammaln
 
 MOST_COMPONENTS = 32
 SMALLEST_SCALE = 1e-7  # of a component, in units of the box
+_IN_CACHE = 2**15  # densities at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,21 +91,29 @@ class Mixture:
 
     def component_densities(self, x: ndarray) -> Float[ndarray, "point component"]:
         """Each component's density times its share."""
-        dim, degrees = x.shape[1], self.degrees
+        rows, offsets, heights = self._terms
         stretched = np.ones((len(x), len(self.means)))
-        for rows in self.whiten.swapaxes(0, 1) / np.sqrt(degrees):  # one axis at a time: short sums are slow
-            white = x @ rows.T
-            white -= (rows * self.means).sum(1)
+        for row, offset in zip(rows, offsets, strict=True):  # one axis at a time: short sums are slow
+            white = x @ row.T
+            white -= offset
             stretched += np.square(white, out=white)
         power = stretched.copy()
-        for _ in range(dim):
+        for _ in range(x.shape[1]):
             power *= stretched
+        return np.divide(heights, power, out=power)
+
+    @cached_property
+    def _terms(self) -> tuple[ndarray, ndarray, ndarray]:
+        """Of the densities: what whitens each axis, what the means become, and the densities at the means."""
+        dim, degrees = self.means.shape[1], self.degrees
+        rows = self.whiten.swapaxes(0, 1) / np.sqrt(degrees)
         constant = gammaln((degrees + dim) / 2) - gammaln(degrees / 2) - dim / 2 * np.log(degrees * np.pi)
         log_volume = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(1)
-        return np.divide(np.exp(self.log_shares + constant - log_volume), power, out=power)
+        return rows, (rows * self.means).sum(2), np.exp(self.log_shares + constant - log_volume)
 
     def log_density(self, x: ndarray) -> ndarray:
-        return np.log(self.component_densities(x).sum(1))
+        num_parts = -(-len(x) * len(self.means) // _IN_CACHE) or 1
+        return np.log(np.concatenate([self.component_densities(p).sum(1) for p in np.array_split(x, num_parts)]))
 
     def sample(self, num: int, generator: np.random.Generator) -> ndarray:
         which = generator.choice(len(self.means), size=num, p=np.exp(self.log_shares))

@@ -222,7 +222,7 @@ def _behind_each_other(trees: list[xr.DataTree]) -> xr.DataTree:
 
 
 def measure(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -> list[dict[str, Any]]:
-    """A line for each case and measure. Where a method fails on a batch, each is run alone, and those that fail say why.
+    """A line for each case and measure. Where a method fails on a batch, each is run alone, and says why if it fails.
 
     Args:
         parts: as `solve` has them.

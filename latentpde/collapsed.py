@@ -262,22 +262,25 @@ class CollapsedModel:
 
     def _covariance(self, theta: Tensor) -> Float[Tensor, "batch reading reading2"]:
         response = self._responses(theta, self._table_modes)
-        index = self._gather
-        blocks: list[list[Tensor]] = []
-        for a, rows in enumerate(self._snapshots):
-            blocks.append([blocks[b][a].mT for b in range(a)])
-            for b, cols in list(enumerate(self._snapshots))[a:]:
-                if a == b:
-                    table = _abs2(response[:, a]) @ self._cosines
-                else:
-                    cross = response[:, a] * response[:, b].conj()
-                    table = cross.real @ self._cosines
-                    table = table - cross.imag @ self._sines if cross.is_complex() else table
-                where = index[rows, cols]
-                blocks[a].append(table.gather(1, where.reshape(1, -1).expand(len(table), -1)).unflatten(1, where.shape))
-        whole = blocks[0][0] if len(blocks) == 1 else torch.cat([torch.cat(row, dim=-1) for row in blocks], dim=-2)
+        if len(self.times) == 1:
+            whole = self._look_up(_abs2(response[:, 0]) @ self._cosines, self._gather)
+        else:
+            later, earlier = torch.tril_indices(len(self.times), len(self.times))
+            cross = response[:, later] * response[:, earlier].conj()
+            tables = cross.real @ self._cosines
+            tables = tables - cross.imag @ self._sines if cross.is_complex() else tables
+            whole = torch.empty((len(theta), len(self.values), len(self.values)), dtype=torch.float64)
+            for pair, (a, b) in enumerate(zip(later.tolist(), earlier.tolist(), strict=True)):
+                rows, cols = self._snapshots[a], self._snapshots[b]
+                whole[:, rows, cols] = block = self._look_up(tables[:, pair], self._gather[rows, cols])
+                if a != b:
+                    whole[:, cols, rows] = block.mT
         whole.diagonal(dim1=-2, dim2=-1).add_(self.variance)
         return whole
+
+    @staticmethod
+    def _look_up(table: Tensor, where: Tensor) -> Tensor:
+        return table.gather(1, where.reshape(1, -1).expand(len(table), -1)).unflatten(1, where.shape)
 
     def _tabulate(self, positions: Tensor, keys: Tensor, even: bool) -> None:
         """Cosines (and sines) of every distinct distance, and where each pair of readings finds its own."""

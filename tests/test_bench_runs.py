@@ -43,6 +43,8 @@ def test_runs_are_kept_and_go_on_where_they_stopped(tmp_path, guess, counted):
     assert {"seed", "version", "hardware", "options", "seconds", "rmse"} <= set(lines[0])
     run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"], again=True)
     assert counted[5:] == [0, 1]
+    indices = [json.loads(line)["index"] for line in (tmp_path / "runs" / "guess.jsonl").read_text().splitlines()]
+    assert sorted(indices) == [0, 1, 2, 3, 4], "what was run anew has replaced what was there"
 
 
 def test_another_table_uses_what_is_there(tmp_path, guess, counted):

@@ -233,6 +233,8 @@ def run_benchmarks(
             store.forget(wanted)
         label = chosen[0].name if len(chosen) == 1 else "bench"
         run(wanted, store, workers=workers, label=label, show_progress=show_progress)
+        if again:
+            store.tidy()
         for one, plan in zip(chosen, plans, strict=True):
             if isinstance(one, Study):
                 one.run(plan, again=again, show_progress=show_progress)

@@ -85,11 +85,20 @@ class Store:
         self._lines |= {_key(line): line for line in lines}
 
     def forget(self, wanted: Iterable[tuple[Job, int]]) -> None:
-        """Leave some lines out of account; new ones, written behind them, replace them for good."""
+        """Leave some lines out of account; new ones, written behind them, replace them (`tidy` for good)."""
         for job, num in wanted:
             for line in self.find(job, num).values():
                 del self._lines[_key(line)]
             self.picture_path(job).unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Drop lines from the files that later ones have replaced."""
+        for path in self.folder.glob("*.jsonl"):
+            lines = read_lines(path)
+            last = {_key(line): line for line in lines}
+            if len(last) < len(lines) and all({"method", "index"} <= line.keys() for line in lines):
+                with atomic_path(path) as temporary:
+                    append_lines(temporary, last.values())
 
     def picture_path(self, job: Job) -> Path:
         name = hashlib.sha256(json.dumps(job.identity(), sort_keys=True).encode()).hexdigest()[:16]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 from jaxtyping import Float
@@ -68,17 +69,18 @@ def _derivatives(function, points: ndarray) -> tuple[ndarray, ndarray, ndarray]:
 
 
 def _bounded_step(slope: ndarray, curvature: ndarray, lower: ndarray, upper: ndarray) -> Float[ndarray, "point dim"]:
-    """Newton's step along the axes that no bound stops; where it would leave the bounds it ends there, and the other
-    axes make the best of that."""
-    dim = slope.shape[1]
-    held, step = ((lower >= 0) & (slope < 0)) | ((upper <= 0) & (slope > 0)), np.zeros(slope.shape)
-    for _ in range(dim + 1):
-        free = ~held
-        matrix = np.where(free[:, :, None] & free[:, None, :], curvature, np.eye(dim))
-        known = np.where(held, step, 0.0)
-        right = np.where(held, step, slope - np.einsum("nij,nj->ni", curvature, known))
-        step = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
-        outside = (step < lower) | (step > upper)
-        held |= outside
-        step = np.clip(step, lower, upper)
-    return step
+    """Where the quadratic is highest within the bounds: each axis is free or at one of its two bounds, and of all such
+    choices, few in few dimensions, the best is taken."""
+    num, dim = slope.shape
+    best, highest = np.zeros((num, dim)), np.full(num, -np.inf)
+    for choice in product((False, None, True), repeat=dim):
+        free = np.array([at is None for at in choice])
+        step = np.where(np.array([bool(at) for at in choice]), upper, lower)
+        step[:, free] = 0.0
+        slope_there = slope - np.einsum("nij,nj->ni", curvature, step)
+        step[:, free] = np.linalg.solve(curvature[:, free][:, :, free], slope_there[:, free, None])[:, :, 0]
+        inside = ((step >= lower) & (step <= upper)).all(1)
+        height = ((slope - 0.5 * np.einsum("nij,nj->ni", curvature, step)) * step).sum(1)
+        better = inside & (height > highest)
+        best[better], highest[better] = step[better], height[better]
+    return best

@@ -34,7 +34,7 @@ def test_maxima_on_the_bounds_are_those_of_bounded_least_squares(seed, dim):
     rng = np.random.default_rng(seed)
     half = rng.normal(size=(dim, dim))
     curvature, mean = half @ half.T * 300 + 50 * np.eye(dim), rng.uniform(-0.5, 1.5, dim)
-    points, values, _ = ascend(_quadratic(mean, curvature), rng.random((4, dim)), np.full(4, 10.0), 8)
+    points, values, _ = ascend(_quadratic(mean, curvature), rng.random((4, dim)), np.full(4, 10.0), 2)
     root = np.linalg.cholesky(curvature).T
     expected = lsq_linear(root, root @ mean, bounds=(0, 1), method="bvls", tol=1e-14)
     np.testing.assert_allclose(points, np.tile(expected.x, (4, 1)), atol=1e-4)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 _STEP = 1e-4  # of finite differences
-_SMALLEST_CURVATURE = 4.0  # that of a function as wide as the box
+_CURVATURES = (4.0, 1e14)  # of functions as wide as the box, and as narrow as any here
 
 
 def ascend(
@@ -64,7 +64,7 @@ def _derivatives(function, points: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     bent = np.einsum("nij,nj->ni", second, shift)
     value = centre[:, 0] + ((slope + bent / 2) * shift).sum(1)
     eigenvalues, vectors = np.linalg.eigh(second)
-    curvature = vectors * np.maximum(np.abs(eigenvalues), _SMALLEST_CURVATURE)[:, None] @ vectors.swapaxes(1, 2)
+    curvature = vectors * np.clip(np.abs(eigenvalues), *_CURVATURES)[:, None] @ vectors.swapaxes(1, 2)
     return value, slope + bent, curvature
 
 

@@ -194,16 +194,18 @@ class _Population:
         highest = np.argsort(values)[::-1][:_MOST_PEAKS]
         reach = 2 * np.sqrt(np.square(peaks.factors[highest]).sum((1, 2)))
         means, values, curvatures = ascend(log_density, peaks.means[highest], reach, _CLIMBS)
-        mass = values - 0.5 * np.linalg.slogdet(curvatures)[1]
+        scales, axes = np.linalg.eigh(curvatures)
+        scales = np.maximum(scales, 1.0)
+        mass = values - 0.5 * np.log(scales).sum(1)
         order = np.argsort(mass)[::-1]
-        order = order[mass[order] > mass.max() - _NEGLIGIBLE]
-        means, curvatures = means[order], curvatures[order]
-        offsets = means[:, None] - means  # of each from those before it
-        near = np.einsum("ijk,jkl,ijl->ij", offsets, curvatures, offsets) < 1
-        distinct = ~np.tril(near, -1).any(1)
-        dim, num = means.shape[1], distinct.sum()
+        order = order[mass[order] >= mass.max() - _NEGLIGIBLE]
+        offsets = means[order][:, None] - means[order]  # of each from those before it
+        near = np.einsum("ijk,jkl,ijl->ij", offsets, curvatures[order], offsets) < 1
+        distinct = order[~np.tril(near, -1).any(1)]
+        covariances = (axes / scales[:, None] @ axes.swapaxes(1, 2))[distinct]
+        dim, num = means.shape[1], len(distinct)
         self.num_evaluations += len(peaks.means) + len(highest) * (_CLIMBS + 1) * (dim + 1) * (dim + 2) // 2
-        return Mixture.of(np.full(num, 1 / num), means[distinct], np.linalg.inv(curvatures[distinct]))
+        return Mixture.of(np.full(num, 1 / num), means[distinct], covariances)
 
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from io import BytesIO, RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,23 +156,23 @@ def _signals_wait() -> Iterator[Callable[[], None]]:
     HDF5 cannot be stopped half way: an exception out of one of its calls leaves a file that can no longer be closed.
     """
     waiting: list[int] = []
-    before = {}
-    if threading.current_thread() is threading.main_thread():  # no other is interrupted
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if callable(signal.getsignal(number)):  # the rest raises nothing
-                before[number] = signal.signal(number, lambda number, _: waiting.append(number))
+    handlers: dict[int, Callable] = {}
 
     def deliver() -> None:
         while waiting:
             number = waiting.pop(0)
-            before[number](number, None)
+            handlers[number](number, None)
 
-    try:
+    with ExitStack() as stack:
+        stack.callback(deliver)
+        if threading.current_thread() is threading.main_thread():  # no other is interrupted
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if callable(handler):  # the rest raises nothing
+                    handlers[number] = handler
+                    stack.callback(signal.signal, number, handler)
+                    signal.signal(number, lambda number, _: waiting.append(number))
         yield deliver
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        deliver()
 
 
 class _HDF5File(RawIOBase):

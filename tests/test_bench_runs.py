@@ -98,9 +98,9 @@ def test_benchmarks_run_together_share_what_they_need(tmp_path, guess, counted):
         list(run_benchmarks(["psd", "table-no-source"], tmp_path, draw_only=True, **options))
 
 
-def test_rows_of_other_names_and_other_measures_share_a_run(tmp_path, counted, monkeypatch):
+def test_rows_of_other_names_and_other_measures_share_a_run(tmp_path, guess, counted, monkeypatch):
     """The same options under two names, and two measures of them: one run, and lines for both measures."""
-    named = [row("enkf"), with_options(row("enkf"), name="filter")]
+    named = [row(guess), with_options(row(guess), name="dice")]
     jobs = [Job(row=some, simulation=cases_of("diffusion"), measure=m) for some in named for m in ("scores", "spectra")]
     store = Store(tmp_path / "runs")
     runs.run([(job, 2) for job in jobs], store)
@@ -111,7 +111,7 @@ def test_rows_of_other_names_and_other_measures_share_a_run(tmp_path, counted, m
         assert all(lines[i].keys() == alone[i].keys() for i in (0, 1))
         assert lines[0]["mask"] == alone[0]["mask"]
     table = frame([job for job in jobs if job.measure == "scores"], 2, store)
-    assert list(table["row"]) == ["enkf", "enkf", "filter", "filter"]
+    assert list(table["row"]) == ["guess", "guess", "dice", "dice"]
     monkeypatch.setitem(runs.measures, "spectra", lambda solved: 1 / 0)
     kept, lost = measure([Part(jobs[0], 0, 1, (jobs[1],))])
     assert "rmse" in kept

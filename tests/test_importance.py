@@ -358,3 +358,42 @@ def test_resampling_is_unbiased_for_few_draws():
     for draw in range(2):  # order is random, so each position has the same law
         frequency = np.bincount(index[:, draw], minlength=3) / 4000
         np.testing.assert_allclose(frequency, shares, atol=4.5 * np.sqrt(0.25 / 4000))
+
+
+# Where a likeness sends scouts out
+
+
+def needle(x, width=300.0):
+    return -0.5 * ((x - 0.37) ** 2).sum(1) * width**2
+
+
+def beside_nothing(x):
+    return np.where(x.sum(1) > 0.37 * x.shape[1], -np.inf, needle(x))
+
+
+def with_holes(x):
+    holes = np.abs(np.sin(x @ np.arange(1, x.shape[1] + 1) * 12345.678) * 1e4) % 1 < 0.05
+    return np.where(holes, np.nan, needle(x))
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4])
+@pytest.mark.parametrize("log_density", [beside_nothing, with_holes])
+def test_scouts_bear_what_is_not_finite(log_density, dim):
+    """A peak of the likeness may lie where the density is zero, or next to it."""
+    for seed in range(4):
+        samples = sample_box(log_density, dim, generator=rng(seed), likeness=needle)
+        assert samples.trusted
+        assert np.abs(moments(samples)[0] - 0.37).max() < 0.01
+
+
+@pytest.mark.parametrize("steepness", [1e5, 1e6])
+def test_scouts_bear_a_sheet_a_million_times_thinner_than_wide(steepness):
+    direction = np.array([0.6, -0.64, 0.48])
+
+    def log_density(x):
+        return -0.5 * (steepness * ((x - 0.4) @ direction)) ** 2
+
+    for seed in range(3):
+        samples = sample_box(log_density, 3, generator=rng(seed), likeness=log_density)
+        assert samples.trusted
+        assert np.abs((samples.points - 0.4) @ direction).max() < 20 / steepness

@@ -19,6 +19,7 @@ from latentpde.estimators.base import decoder_for, reconstruct
 from latentpde.grid import unpool_spectrum
 from latentpde.io import (
     _HDF5File,
+    _signals_wait,
     append_samples,
     atomic_path,
     check_writable,
@@ -193,6 +194,38 @@ def test_ctrl_c_inside_hdf5_waits_until_the_file_can_be_closed(tmp_path, monkeyp
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["cases.nc"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
+def test_signals_that_waited_leave_the_handlers_as_they_were(monkeypatch):
+    """Both at once, and another while handlers are put back: each is heard, and none stays deaf."""
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    mine = signal.getsignal(signal.SIGTERM)
+    set_handler = signal.signal
+
+    def interrupted(number, handler):
+        result = set_handler(number, handler)
+        if number == signal.SIGINT and handler is signal.default_int_handler:
+            signal.raise_signal(signal.SIGINT)
+        return result
+
+    def both():
+        with _signals_wait():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            assert not heard
+            monkeypatch.setattr(signal, "signal", interrupted)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            both()
+        assert heard == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGTERM) is mine
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        monkeypatch.undo()
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_simulated_file_has_the_documented_layout(tmp_path):

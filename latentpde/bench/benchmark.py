@@ -234,7 +234,7 @@ def run_benchmarks(
         label = chosen[0].name if len(chosen) == 1 else "bench"
         run(wanted, store, workers=workers, label=label, show_progress=show_progress)
         if again:
-            store.tidy()
+            store.tidy(job.row.method for job, _ in wanted)
         for one, plan in zip(chosen, plans, strict=True):
             if isinstance(one, Study):
                 one.run(plan, again=again, show_progress=show_progress)

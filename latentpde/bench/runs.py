@@ -232,24 +232,33 @@ def measure(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -
     try:
         solved = solve(*parts)
         _ = solved.mean, solved.draws
-        seconds = (time.perf_counter() - begin) / len(cases)
-        found = {job.measure: measures[job.measure](solved) for job in parts[0].jobs}
     except Exception as error:
-        single = [Part(job, i, i + 1) for part, i in cases for job in part.jobs]
-        if len(single) == 1:
-            return [_line(single[0].job, single[0].start, {"failed": f"{type(error).__name__}: {error}"[:200]})]
-        return [line for part in single for line in measure([part], pictures)]
+        return _one_by_one([(job, i) for part, i in cases for job in part.jobs], error, pictures)
+    seconds = short((time.perf_counter() - begin) / len(cases))
     lines, truth = [], solved.cases["truth"].to_dataset()
-    for i, (part, index) in enumerate(cases):
-        kinds = {name: str(truth[f"{name}_kind"].values[i]) for name in ("mask", "initial")}
-        for job in part.jobs:
+    for k, first in enumerate(parts[0].jobs):
+        of_job = [(part.jobs[k], i) for part, i in cases]
+        try:
+            found = measures[first.measure](solved)
+        except Exception as error:
+            lines += _one_by_one(of_job, error, pictures)
+            continue
+        for i, (job, index) in enumerate(of_job):
             if not np.isfinite(solved.mean[i]).all():
                 lines.append(_line(job, index, {"failed": "the field is not finite"}))
                 continue
             if index == 0 and pictures and job in pictures:
                 solved.picture(i, with_spread=job.drawn == "spread").save(pictures[job])
-            lines.append(_line(job, index, {**found[job.measure][i], **kinds, "seconds": short(seconds)}))
+            kinds = {name: str(truth[f"{name}_kind"].values[i]) for name in ("mask", "initial")}
+            lines.append(_line(job, index, {**found[i], **kinds, "seconds": seconds}))
     return lines
+
+
+def _one_by_one(cases: Sequence[tuple[Job, int]], error: Exception, pictures: Mapping[Job, Path] | None) -> list[dict]:
+    """Lines of cases that failed together: each by itself; of a single one, why."""
+    if len(cases) == 1:
+        return [_line(*cases[0], {"failed": f"{type(error).__name__}: {error}"[:200]})]
+    return [line for job, i in cases for line in measure([Part(job, i, i + 1)], pictures)]
 
 
 def take_scores(solved: Solved) -> list[dict[str, Any]]:

@@ -91,12 +91,12 @@ class Store:
                 del self._lines[_key(line)]
             self.picture_path(job).unlink(missing_ok=True)
 
-    def tidy(self) -> None:
-        """Drop lines from the files that later ones have replaced."""
-        for path in self.folder.glob("*.jsonl"):
+    def tidy(self, methods: Iterable[str]) -> None:
+        """Drop lines from the files of some methods that later ones have replaced."""
+        for path in {self.folder / f"{method}.jsonl" for method in methods}:
             lines = read_lines(path)
             last = {_key(line): line for line in lines}
-            if len(last) < len(lines) and all({"method", "index"} <= line.keys() for line in lines):
+            if len(last) < len(lines):
                 with atomic_path(path) as temporary:
                     append_lines(temporary, last.values())
 

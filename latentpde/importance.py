@@ -163,6 +163,10 @@ class _Population:
         self.proposals: dict[Mixture, int] = {}  # and how many were drawn from each
         self.is_fresh = True
 
+    def evaluate(self, log_density: LogDensity, points: ndarray) -> ndarray:
+        self.num_evaluations += len(points)
+        return _values(log_density, points)
+
     def add(self, points: ndarray, values: ndarray, proposal: Mixture | None, num_drawn: int) -> None:
         """Samples inside the box of ``num_drawn`` from a proposal; what fell outside has no weight but counts."""
         self.num_drawn += num_drawn
@@ -176,24 +180,24 @@ class _Population:
         self.points = np.concatenate([self.points, points])
         self.values = np.concatenate([self.values, values])
         self.log_proposed = np.concatenate([self.log_proposed, self.log_proposed_at(points)])
-        self.num_evaluations += len(points)
 
     def draw(self, proposal: Mixture, num: int, log_density: LogDensity, generator: np.random.Generator) -> None:
         """Add samples of a proposal, so many that about ``num`` fall inside the box."""
         num = round(num / max(_inside(proposal.sample(num, generator)).mean(), _LEAST_INSIDE))
         points = proposal.sample(num, generator)
         points = points[_inside(points)]
-        self.add(points, _values(log_density, points), proposal, num)
+        self.add(points, self.evaluate(log_density, points), proposal, num)
 
     def summits(self, peaks: Mixture, log_density: LogDensity) -> Mixture:
         """Where the highest of those peaks lead up to, each with the width that the density has there.
 
         They only say where to draw: before mass decides, each shows how high it is.
         """
-        values = _values(log_density, peaks.means)
+        evaluate = partial(self.evaluate, log_density)
+        values = evaluate(peaks.means)
         highest = np.argsort(values)[::-1][:_MOST_PEAKS]
         reach = 2 * np.sqrt(np.square(peaks.factors[highest]).sum((1, 2)))
-        means, values, curvatures = ascend(log_density, peaks.means[highest], reach, _CLIMBS)
+        means, values, curvatures = ascend(evaluate, peaks.means[highest], reach, _CLIMBS)
         scales, axes = np.linalg.eigh(curvatures)
         scales = np.maximum(scales, 1.0)
         mass = values - 0.5 * np.log(scales).sum(1)
@@ -203,9 +207,7 @@ class _Population:
         near = np.einsum("ijk,jkl,ijl->ij", offsets, curvatures[order], offsets) < 1
         distinct = order[~np.tril(near, -1).any(1)]
         covariances = (axes / scales[:, None] @ axes.swapaxes(1, 2))[distinct]
-        dim, num = means.shape[1], len(distinct)
-        self.num_evaluations += len(peaks.means) + len(highest) * (_CLIMBS + 1) * (dim + 1) * (dim + 2) // 2
-        return Mixture.of(np.full(num, 1 / num), means[distinct], covariances)
+        return Mixture.of(np.full(len(distinct), 1 / len(distinct)), means[distinct], covariances)
 
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):
@@ -251,7 +253,7 @@ def _search(
     for log_density in stages:
         half = _Population(dim, half.num_evaluations)
         points = sequence.random(effort.sweep * scale)
-        half.add(points, _values(log_density, points), None, len(points))
+        half.add(points, half.evaluate(log_density, points), None, len(points))
         if log_density is stages[-1] and _effective_size(half.log_weights()) >= effort.target / 2:
             return half
         scouted = proposal is None and likeness and half.temper(effort.alive)[0] < effort.coldest
@@ -283,6 +285,7 @@ def _harvest(
         if complete and _effective_size(weights) >= effort.target / 2:
             return harvest
         half.add(harvest.points, harvest.values, proposal, harvest.num_drawn)
+        half.num_evaluations = harvest.num_evaluations
         proposal = _climb(half, log_density, effort, scale, generator) or proposal
     half.is_fresh = False
     return half

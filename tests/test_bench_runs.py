@@ -11,11 +11,13 @@ import pytest
 from guess import Guess, job_of
 
 import latentpde.bench.runs as runs
+import latentpde.bench.schedule as schedule
 from latentpde.bench import run_benchmark, run_benchmarks
 from latentpde.bench.benchmark import cases_of
 from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.rows import row, with_options
-from latentpde.bench.runs import Job, Part, measure, missing, picture
+from latentpde.bench.runs import Job, Part, measure, picture
+from latentpde.bench.schedule import missing
 from latentpde.bench.store import Picture, Store, frame
 from latentpde.errors import DataError
 from latentpde.estimators import methods
@@ -30,7 +32,7 @@ def counted(monkeypatch):
         seen.extend(index for part in parts for index in range(part.start, part.stop))
         return measure(parts, pictures)
 
-    monkeypatch.setattr(runs, "measure", counting)
+    monkeypatch.setattr(schedule, "measure", counting)
     return seen
 
 
@@ -103,7 +105,7 @@ def test_rows_of_other_names_and_other_measures_share_a_run(tmp_path, guess, cou
     named = [row(guess), with_options(row(guess), name="dice")]
     jobs = [Job(row=some, simulation=cases_of("diffusion"), measure=m) for some in named for m in ("scores", "spectra")]
     store = Store(tmp_path / "runs")
-    runs.run([(job, 2) for job in jobs], store)
+    schedule.run([(job, 2) for job in jobs], store)
     assert counted == [0, 1]
     for job in jobs:
         lines = store.find(job, 2)

@@ -1,11 +1,8 @@
 """Files: what reading accepts, what writing promises."""
 
-import gc
 import json
 import os
-import signal
 import stat
-import sys
 
 import h5py
 import numpy as np
@@ -18,8 +15,6 @@ from latentpde import DataError, Latent, Observation, UsageError, simulate
 from latentpde.estimators.base import decoder_for, reconstruct
 from latentpde.grid import unpool_spectrum
 from latentpde.io import (
-    _HDF5File,
-    _signals_wait,
     append_samples,
     atomic_path,
     check_writable,
@@ -161,71 +156,6 @@ def test_streaming_that_fails_leaves_the_old_file(tmp_path):
         append_samples(parts(), path, 2)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["cases.nc"]
-
-
-@pytest.fixture
-def hears_ctrl_c():
-    """A job in the background of a shell does not."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("hears_ctrl_c")
-@pytest.mark.parametrize(("method", "call"), [("write", 1), ("write", 9), ("seek", 5), ("truncate", 1)])
-def test_ctrl_c_inside_hdf5_waits_until_the_file_can_be_closed(tmp_path, monkeypatch, method, call):
-    path = tmp_path / "cases.nc"
-    path.write_text("old")
-    original, calls, unraisable = getattr(_HDF5File, method), [], []
-
-    def interrupted(self, *args):
-        calls.append(method)
-        if len(calls) == call:
-            signal.raise_signal(signal.SIGINT)
-        return original(self, *args)
-
-    monkeypatch.setattr(_HDF5File, method, interrupted)
-    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
-    with pytest.raises(KeyboardInterrupt):
-        append_samples(Simulation(regime="balanced", **SMALL).batches(4, size=1), path, 4)
-    gc.collect()
-    assert len(calls) >= call
-    assert not unraisable
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["cases.nc"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-@pytest.mark.usefixtures("hears_ctrl_c")
-def test_signals_that_waited_leave_the_handlers_as_they_were(monkeypatch):
-    """Both at once, and another while handlers are put back: each is heard, and none stays deaf."""
-    heard = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
-    mine = signal.getsignal(signal.SIGTERM)
-    set_handler = signal.signal
-
-    def interrupted(number, handler):
-        result = set_handler(number, handler)
-        if number == signal.SIGINT and handler is signal.default_int_handler:
-            signal.raise_signal(signal.SIGINT)
-        return result
-
-    def both():
-        with _signals_wait():
-            signal.raise_signal(signal.SIGTERM)
-            signal.raise_signal(signal.SIGINT)
-            assert not heard
-            monkeypatch.setattr(signal, "signal", interrupted)
-
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            both()
-        assert heard == [signal.SIGTERM]
-        assert signal.getsignal(signal.SIGTERM) is mine
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        monkeypatch.undo()
-        signal.signal(signal.SIGTERM, before)
 
 
 def test_simulated_file_has_the_documented_layout(tmp_path):

@@ -15,7 +15,8 @@ import numpy as np
 
 from latentpde.bench.lines import Line, append_lines, read_lines
 from latentpde.bench.rows import Row, chosen_rows
-from latentpde.bench.runs import SEED, Job, hardware, run
+from latentpde.bench.runs import SEED, Job, hardware
+from latentpde.bench.schedule import run
 from latentpde.bench.store import Store, frame
 from latentpde.bench.tables import Frame, Table
 from latentpde.errors import DataError, UsageError

@@ -101,7 +101,7 @@ class Store:
                     append_lines(temporary, last.values())
 
     def picture_path(self, job: Job) -> Path:
-        name = hashlib.sha256(json.dumps(job.identity(), sort_keys=True).encode()).hexdigest()[:16]
+        name = hashlib.sha256(job.key.encode()).hexdigest()[:16]
         return self.folder.parent / "pictures" / f"{job.row.method}-{name}.npz"
 
 

@@ -1,8 +1,11 @@
 """Runs that end early leave nothing behind and destroy nothing."""
 
+import gc
+import os
 import resource
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,7 +13,9 @@ import pytest
 from program import PROGRAM, TINY
 
 from latentpde.estimators import methods
+from latentpde.io import _HDF5File, _signals_wait, append_samples
 from latentpde.posterior import Posterior
+from latentpde.simulation import Simulation
 
 
 def _left(folder: Path) -> dict[str, str]:
@@ -119,3 +124,69 @@ def test_reader_that_leaves_early():
     process.stderr.close()
     assert process.wait(timeout=60) != 0
     assert err == ""
+
+
+@pytest.fixture
+def hears_ctrl_c():
+    """A job in the background of a shell does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
+@pytest.mark.parametrize(("method", "call"), [("write", 1), ("write", 9), ("seek", 5), ("truncate", 1)])
+def test_ctrl_c_inside_hdf5_waits_until_the_file_can_be_closed(tmp_path, monkeypatch, method, call):
+    path = tmp_path / "cases.nc"
+    path.write_text("old")
+    original, calls, unraisable = getattr(_HDF5File, method), [], []
+
+    def interrupted(self, *args):
+        calls.append(method)
+        if len(calls) == call:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, *args)
+
+    simulation = Simulation(regime="balanced", shape=(16, 24), pooling=4, sparsity=0.3)
+    monkeypatch.setattr(_HDF5File, method, interrupted)
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    with pytest.raises(KeyboardInterrupt):
+        append_samples(simulation.batches(4, size=1), path, 4)
+    gc.collect()
+    assert len(calls) >= call
+    assert not unraisable
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["cases.nc"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
+def test_signals_that_waited_leave_the_handlers_as_they_were(monkeypatch):
+    """Both at once, and another while handlers are put back: each is heard, and none stays deaf."""
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    mine = signal.getsignal(signal.SIGTERM)
+    set_handler = signal.signal
+
+    def interrupted(number, handler):
+        result = set_handler(number, handler)
+        if handler in (mine, signal.default_int_handler):
+            signal.raise_signal(signal.SIGINT)
+        return result
+
+    def both():
+        with _signals_wait():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            assert not heard
+
+    monkeypatch.setattr(signal, "signal", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            both()
+        assert heard == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGTERM) is mine
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        monkeypatch.undo()
+        signal.signal(signal.SIGTERM, before)

@@ -256,8 +256,7 @@ def _search(
         half.add(points, half.evaluate(log_density, points), None, len(points))
         if log_density is stages[-1] and _effective_size(half.log_weights()) >= effort.target / 2:
             return half
-        scouted = proposal is None and likeness and half.temper(effort.alive)[0] < effort.coldest
-        if scouted and likeness:
+        if proposal is None and likeness and half.temper(effort.alive)[0] < effort.coldest:
             points = sequence.random(effort.scouts * scale)
             proposal = half.summits(peaks(points, _values(likeness, points), _MOST_SCOUTED), log_density)
         if proposal is not None:

@@ -1,4 +1,4 @@
-"""Figures of calibration: what `latentpde.calibration` measures, for people who would rather look.
+"""Figures of calibration: what `latentpde.scores.calibration` measures, for people who would rather look.
 
 Every function returns a `matplotlib.figure.Figure`, in colours and marks that colour-blind readers can tell apart.
 """
@@ -13,7 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
-from latentpde.calibration import (
+from latentpde.plotting import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
+from latentpde.scores.calibration import (
     ecdf_band,
     expected_coverage,
     grouped,
@@ -22,7 +23,6 @@ from latentpde.calibration import (
     standard_error,
     uniformity,
 )
-from latentpde.plotting import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
 
 if TYPE_CHECKING:
     import xarray as xr

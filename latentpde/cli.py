@@ -216,8 +216,8 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a reconstruction against the truth."""
-    from latentpde.evaluate import evaluate as run
     from latentpde.io import open_cases, open_observed
+    from latentpde.scores.evaluate import evaluate as run
 
     scores = run(open_observed(reconstruction), open_cases(cases))
     if as_json:

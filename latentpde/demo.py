@@ -8,8 +8,8 @@ from pathlib import Path
 from latentpde.errors import UsageError
 from latentpde.estimators import reconstruct
 from latentpde.estimators.base import make_estimator
-from latentpde.evaluate import evaluate
 from latentpde.io import open_cases, write_netcdf
+from latentpde.scores.evaluate import evaluate
 
 
 def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: bool = False) -> dict:

@@ -20,9 +20,9 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from latentpde.errors import DataError, UsageError
 from latentpde.grid import Grid, resample
-from latentpde.metrics import PSD_FLOOR, radial_psd
 from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.scores.metrics import PSD_FLOOR, radial_psd
 
 SIGNED, MAGNITUDE = "RdBu_r", "viridis"
 #: Okabe and Ito's, apart for the colour-blind too, and some more.

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 import latentpde
 from latentpde.io import atomic_path, check_writable
-from latentpde.metrics import PSD_FLOOR, ensemble_size, score
 from latentpde.observation import Observation
 from latentpde.pages import render
 from latentpde.plotting import (
@@ -33,6 +32,7 @@ from latentpde.plotting import (
     source_panels,
 )
 from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.scores.metrics import PSD_FLOOR, ensemble_size, score
 
 NARROW = 3.8  # inches: what a phone shows at full size
 _TIMES, _MINUS = "\u00d7", "\u2212"

@@ -9,10 +9,10 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from latentpde import calibration as cal
 from latentpde import calibration_plots as plots
 from latentpde.errors import DataError, UsageError
-from latentpde.metrics import coverage, rmse
+from latentpde.scores import calibration as cal
+from latentpde.scores.metrics import coverage, rmse
 from latentpde.simulation import Simulation
 
 NUM_DRAWS = 39

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from latentpde import DataError
-from latentpde.evaluate import evaluate
 from latentpde.grid import Grid
-from latentpde.metrics import crps
+from latentpde.scores.evaluate import evaluate
+from latentpde.scores.metrics import crps
 
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 SCORES = {"rmse", "mae", "psd", "crps", "coverage90", "spread_error"}

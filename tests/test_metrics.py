@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from latentpde import metrics
 from latentpde.errors import DataError, UsageError
+from latentpde.scores import metrics
 
 SHAPES = [(8, 8), (7, 7), (6, 10), (9, 4), (5, 12), (2, 2), (2, 3)]
 shapes = st.tuples(st.integers(2, 13), st.integers(2, 13))
@@ -368,7 +368,7 @@ def test_score_of_named_arrays_has_one_order_of_axes():
 
 
 def test_importing_metrics_imports_neither_torch_nor_xarray():
-    code = "import sys, latentpde.metrics; sys.exit('torch' in sys.modules or 'xarray' in sys.modules)"
+    code = "import sys, latentpde.scores.metrics; sys.exit('torch' in sys.modules or 'xarray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

@@ -14,8 +14,8 @@ from safetensors.numpy import load_file
 
 from latentpde.branches import BRANCHES, chosen_branch
 from latentpde.estimators import reconstruct
-from latentpde.metrics import rmse
 from latentpde.pde import families
+from latentpde.scores.metrics import rmse
 from latentpde.simulation import PAPER_REGIMES, regimes, simulate
 from latentpde.training_config import STAGES, load_config
 from latentpde.training_data import load_or_simulate

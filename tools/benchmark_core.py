@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from latentpde.estimators import reconstruct
-from latentpde.metrics import coverage, psd_log_error, score
+from latentpde.scores.metrics import coverage, psd_log_error, score
 from latentpde.simulation import PAPER_REGIMES, simulate
 
 PATH = Path("results/core.json")

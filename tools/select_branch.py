@@ -13,7 +13,7 @@ import numpy as np
 
 from latentpde.branches import BRANCHES, branch_record
 from latentpde.estimators import reconstruct
-from latentpde.metrics import rmse
+from latentpde.scores.metrics import rmse
 from latentpde.simulation import EVALUATION_MASKS, PAPER_REGIMES, simulate
 from latentpde.weights import SHIPPED
 

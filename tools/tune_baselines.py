@@ -23,8 +23,8 @@ import torch
 
 from latentpde.estimators import make_estimator
 from latentpde.estimators.field_methods import background_fields
-from latentpde.metrics import rmse
 from latentpde.observation import Observation
+from latentpde.scores.metrics import rmse
 from latentpde.simulation import PAPER_REGIMES, Simulation, regimes, simulate
 
 PATH, TUNED = Path("results/baselines_tuning.json"), Path("latentpde/bench/tuned.json")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from latentpde.estimators import reconstruct
-from latentpde.metrics import rmse
+from latentpde.scores.metrics import rmse
 from latentpde.simulation import PAPER_REGIMES, simulate
 
 LEARNING_RATES = (0.05, 0.1, 0.2, 0.4)

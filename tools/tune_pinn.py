@@ -18,8 +18,8 @@ import numpy as np
 
 from latentpde.estimators import reconstruct
 from latentpde.estimators.pinn import Pinn
-from latentpde.metrics import rmse
 from latentpde.observation import Observation
+from latentpde.scores.metrics import rmse
 from latentpde.simulation import regimes, simulate
 
 TUNED = Path("latentpde/bench/tuned.json")

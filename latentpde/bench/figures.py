@@ -17,8 +17,8 @@ from latentpde.bench.rows import Row
 from latentpde.bench.runs import Job, picture, true_fields
 from latentpde.bench.store import Store
 from latentpde.estimators import methods
-from latentpde.metrics import rmse
 from latentpde.plotting import MAGNITUDE, MARKERS, PALETTE, SIGNED
+from latentpde.scores.metrics import rmse
 
 
 def looks(rows: Iterable[Row]) -> list[tuple[Row, str, str]]:

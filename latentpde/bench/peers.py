@@ -29,8 +29,8 @@ from latentpde.bench.tables import NONE, Table, number
 from latentpde.collapsed import CollapsedModel
 from latentpde.estimators.exact import Exact
 from latentpde.importance import WeightedSamples
-from latentpde.metrics import score
 from latentpde.observation import Observation
+from latentpde.scores.metrics import score
 
 #: What is compared, and the package it needs.
 PEERS = {

@@ -25,10 +25,10 @@ from latentpde.bench.rows import Row
 from latentpde.bench.store import Picture, Store
 from latentpde.estimators import methods, reconstruct
 from latentpde.estimators.base import DEFAULT_FORCING_STD
-from latentpde.metrics import score
 from latentpde.observation import Observation
 from latentpde.pde import get_family
 from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.scores.metrics import score
 from latentpde.simulation import Regime, Simulation
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from latentpde.bench.rows import Row, with_options
 from latentpde.bench.runs import Job, Solved, measures, short
 from latentpde.bench.store import failures
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
-from latentpde.calibration import LEVELS, compare, ecdf_band, holm, rank_uniformity
 from latentpde.errors import UsageError
 from latentpde.estimators import methods
 from latentpde.pde import families
+from latentpde.scores.calibration import LEVELS, compare, ecdf_band, holm, rank_uniformity
 from latentpde.simulation import regimes
 
 NUM_DRAWS = 39  # the ends of 50 % and 90 % intervals are then draws

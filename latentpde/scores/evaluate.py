@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from latentpde.errors import DataError
-from latentpde.metrics import PSD_FLOOR, crps_from_quantiles, score
+from latentpde.scores.metrics import PSD_FLOOR, crps_from_quantiles, score
 
 if TYPE_CHECKING:
     import xarray as xr

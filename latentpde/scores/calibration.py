@@ -44,9 +44,9 @@ from scipy import stats
 
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import reconstruct
-from latentpde.metrics import Array, coverage, rmse
 from latentpde.posterior import LatentPosterior, Posterior
 from latentpde.progress import progress
+from latentpde.scores.metrics import Array, coverage, rmse
 from latentpde.simulation import Simulation
 
 __all__ = [
@@ -267,10 +267,10 @@ def _probability_inside(low: np.ndarray, high: np.ndarray, num: int) -> float:
 
 
 def coverage_curve(draws: Array, truth: Array, levels: Sequence[float] = LEVELS) -> Array:
-    """`latentpde.metrics.coverage` at several levels, on a new last axis ``level``.
+    """`latentpde.scores.metrics.coverage` at several levels, on a new last axis ``level``.
 
     Args:
-        draws: axes ``(..., draw, y, x)``; arrays, tensors and DataArrays as in `latentpde.metrics`.
+        draws: axes ``(..., draw, y, x)``; arrays, tensors and DataArrays as in `latentpde.scores.metrics`.
         truth: axes ``(..., y, x)``.
         levels: of the central intervals.
     """

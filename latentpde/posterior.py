@@ -113,7 +113,7 @@ class Posterior(ABC):
 
     def report(self, path: str | Path, truth=None, sample: int = 0, resolution=None) -> None:
         """A self-contained page about one sample; with ``truth`` (a field on any grid) also the error."""
-        from latentpde.report import write_report
+        from latentpde.report.page import write_report
 
         write_report(self, path, truth=truth, sample=sample, resolution=resolution)
 

@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from latentpde import calibration_plots as plots
 from latentpde.errors import DataError, UsageError
+from latentpde.report import calibration as plots
 from latentpde.scores import calibration as cal
 from latentpde.scores.metrics import coverage, rmse
 from latentpde.simulation import Simulation

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, resample
-from latentpde.simulation.gallery import initial_condition_gallery, mask_gallery
+from latentpde.report.simulation import initial_condition_gallery, mask_gallery
 from latentpde.simulation.initial_conditions import Broadband, draw_initial_condition, initial_conditions
 from latentpde.simulation.masks import masks
 

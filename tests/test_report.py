@@ -14,10 +14,11 @@ import pytest
 import torch
 
 import latentpde as lp
-from latentpde import plotting, report
 from latentpde.errors import DataError, UsageError
 from latentpde.grid import Grid, resample
 from latentpde.posterior import Posterior
+from latentpde.report import fields as plotting
+from latentpde.report import page as report
 from latentpde.simulation import simulate
 
 SHAPE = (32, 32)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import latentpde as lp
-from latentpde.simulation.gallery import initial_condition_gallery, mask_gallery
+from latentpde.report.simulation import initial_condition_gallery, mask_gallery
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 MOST_BYTES = 300_000

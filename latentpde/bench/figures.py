@@ -17,7 +17,7 @@ from latentpde.bench.rows import Row
 from latentpde.bench.runs import Job, picture, true_fields
 from latentpde.bench.store import Store
 from latentpde.estimators import methods
-from latentpde.plotting import MAGNITUDE, MARKERS, PALETTE, SIGNED
+from latentpde.report.fields import MAGNITUDE, MARKERS, PALETTE, SIGNED
 from latentpde.scores.metrics import rmse
 
 

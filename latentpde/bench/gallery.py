@@ -17,9 +17,9 @@ from latentpde.bench.store import Store
 from latentpde.bench.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.estimators import methods
+from latentpde.report.simulation import initial_condition_gallery, mask_gallery
 from latentpde.scores.metrics import PSD_FLOOR, radial_psd
 from latentpde.simulation import EVALUATION_MASKS
-from latentpde.simulation.gallery import initial_condition_gallery, mask_gallery
 
 
 class Gallery(Benchmark):

@@ -10,7 +10,7 @@ from latentpde import __version__
 from latentpde.bench.benchmark import benchmarks
 from latentpde.errors import DataError
 from latentpde.io import atomic_path
-from latentpde.pages import render
+from latentpde.report.render import render
 
 
 def write_page(folder: str | Path = "results") -> Path:

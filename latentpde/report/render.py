@@ -10,7 +10,7 @@ import jinja2
 def render(template: str, filters: dict[str, Callable] | None = None, **values) -> str:
     """The page of a template. What is put in is escaped, and what is missing is an error."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("latentpde"), autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.PackageLoader("latentpde.report"), autoescape=True, undefined=jinja2.StrictUndefined
     )
     environment.filters |= filters or {}
     return environment.get_template(template).render(**values)

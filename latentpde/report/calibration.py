@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
-from latentpde.plotting import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
+from latentpde.report.fields import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
 from latentpde.scores.calibration import (
     ecdf_band,
     expected_coverage,

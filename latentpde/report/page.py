@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 import latentpde
 from latentpde.io import atomic_path, check_writable
 from latentpde.observation import Observation
-from latentpde.pages import render
-from latentpde.plotting import (
+from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.report.fields import (
     WIDTH,
     SampleFields,
     observation_panels,
@@ -31,7 +31,7 @@ from latentpde.plotting import (
     shown_snapshots,
     source_panels,
 )
-from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.report.render import render
 from latentpde.scores.metrics import PSD_FLOOR, ensemble_size, score
 
 NARROW = 3.8  # inches: what a phone shows at full size

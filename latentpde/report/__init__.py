@@ -1,0 +1,1 @@
+"""Pictures and pages about observations, reconstructions and simulated data."""

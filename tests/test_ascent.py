@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
-from latentpde.ascent import ascend
+from latentpde.estimators.exact.ascent import ascend
 
 
 def _quadratic(mean, curvature):

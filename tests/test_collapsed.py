@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from latentpde import collapsed
-from latentpde.collapsed import CollapsedModel
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
+from latentpde.estimators.exact import likelihood as collapsed
+from latentpde.estimators.exact.likelihood import CollapsedModel
 from latentpde.grid import Grid, mode_numbers, pooling_attenuation, unpool_spectrum
 from latentpde.latent import Latent
 from latentpde.observation import Observation, ObservationOperator

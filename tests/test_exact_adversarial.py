@@ -8,8 +8,8 @@ import torch
 from exact_case import NAMES, Case, Quadrature, check_honest
 from scipy.special import logsumexp
 
-from latentpde.collapsed import CollapsedModel
-from latentpde.initial_state import InitialState
+from latentpde.estimators.exact.initial_state import InitialState
+from latentpde.estimators.exact.likelihood import CollapsedModel
 from latentpde.observation import Observation
 from latentpde.pde import families
 

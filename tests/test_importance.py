@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from latentpde.errors import DataError, UsageError
-from latentpde.importance import Effort, WeightedSamples, sample_box
+from latentpde.estimators.exact.search import Effort, WeightedSamples, sample_box
 
 
 def rng(seed=0):

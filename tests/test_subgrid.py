@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from latentpde.estimators.exact.subgrid import STEEPENING, Subgrid
 from latentpde.grid import Grid, average_pool
 from latentpde.simulation import draw_initial_condition, initial_conditions
-from latentpde.subgrid import STEEPENING, Subgrid
 
 SMALL = [(Grid((4, 5), (1.0, 1.5)), 2), (Grid((3, 4)), 3), (Grid((4, 4), (2.0, 1.0)), 2)]
 

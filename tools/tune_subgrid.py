@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from latentpde import subgrid
+from latentpde.estimators.exact import subgrid
 from latentpde.grid import Grid, average_pool, wavenumbers
 from latentpde.pde import get_family
 from latentpde.simulation import draw_initial_condition, initial_conditions, regimes

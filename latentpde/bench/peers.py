@@ -26,9 +26,9 @@ from latentpde.bench.lines import Line
 from latentpde.bench.rows import Row, row
 from latentpde.bench.runs import Job, Part, short, solve, true_fields
 from latentpde.bench.tables import NONE, Table, number
-from latentpde.collapsed import CollapsedModel
-from latentpde.estimators.exact import Exact
-from latentpde.importance import WeightedSamples
+from latentpde.estimators.exact.estimator import Exact
+from latentpde.estimators.exact.likelihood import CollapsedModel
+from latentpde.estimators.exact.search import WeightedSamples
 from latentpde.observation import Observation
 from latentpde.scores.metrics import score
 

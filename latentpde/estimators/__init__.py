@@ -5,7 +5,7 @@ from latentpde.estimators.base import Estimator, make_estimator, methods, recons
 from latentpde.estimators.diffusion import EncDiffusion, MapDiffusion
 from latentpde.estimators.enc import Enc
 from latentpde.estimators.enkf import EnKF
-from latentpde.estimators.exact import Exact
+from latentpde.estimators.exact.estimator import Exact
 from latentpde.estimators.kriging import Kriging
 from latentpde.estimators.map import Map
 from latentpde.estimators.pinn import Pinn

@@ -4,9 +4,9 @@ Given the coefficients, readings are affine in the Gaussian source, so
 
 .. math:: p(\theta, q \mid y) = p(\theta \mid y)\; p(q \mid \theta, y)
 
-with both factors at hand: :math:`p(y \mid \theta)` in closed form (`latentpde.collapsed`), the few coefficients sampled
-globally from it (`latentpde.importance`), and :math:`q` given each of them drawn exactly by Matheron's rule. What the
-coarse initial state leaves open below its cells is drawn too (`latentpde.subgrid`). The mean is Rao-Blackwellised: it
+with both factors at hand: :math:`p(y \mid \theta)` in closed form (`latentpde.estimators.exact.likelihood`), the few coefficients sampled
+globally from it (`latentpde.estimators.exact.search`), and :math:`q` given each of them drawn exactly by Matheron's rule. What the
+coarse initial state leaves open below its cells is drawn too (`latentpde.estimators.exact.subgrid`). The mean is Rao-Blackwellised: it
 averages conditional means, not draws.
 
 For ``lowres-solve`` readings this is the posterior, up to Monte Carlo error that the diagnostics state. Readings of
@@ -28,12 +28,12 @@ from jaxtyping import Complex, Float
 from scipy.stats import chi2
 from torch import Tensor
 
-from latentpde.collapsed import CollapsedModel
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
+from latentpde.estimators.exact.initial_state import InitialState
+from latentpde.estimators.exact.likelihood import CollapsedModel
+from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.grid import Grid, wavenumbers
-from latentpde.importance import Effort, LogDensity, WeightedSamples, sample_box
-from latentpde.initial_state import InitialState
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import LatentPosterior
@@ -96,7 +96,7 @@ class Exact(Estimator):
         initial_prior: ``(std, slope)`` of the initial state's power law, used where there is no initial state at all;
             by default it is fitted.
         num_mean_nodes: coefficients that the mean averages over.
-        sweep, target: effort of the search, see `latentpde.importance.Effort`.
+        sweep, target: effort of the search, see `latentpde.estimators.exact.search.Effort`.
     """
 
     name = "exact"

@@ -31,8 +31,8 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
+from latentpde.estimators.exact.fourier import Modes, as_wavenumbers, fold, heard_modes, is_even, phases
 from latentpde.latent import forcing_scale
-from latentpde.modes import Modes, as_wavenumbers, fold, heard_modes, is_even, phases
 from latentpde.observation import Observation
 
 # Above this many readings the information form is the cheaper one; of several snapshots it sums complex matrices.

@@ -1,7 +1,7 @@
 r"""What is known of a case's initial state: its coarse cells (exactly, with noise, or not at all), and a prior below.
 
 The coarse state is Gaussian, :math:`c \sim N(\hat c, V)` with :math:`V` circulant (zero where the cells are exact);
-given it, the fine state is drawn with the cells' averages right (`latentpde.subgrid`). Where a fine initial state was
+given it, the fine state is drawn with the cells' averages right (`latentpde.estimators.exact.subgrid`). Where a fine initial state was
 given, nothing is left to draw.
 """
 
@@ -14,9 +14,9 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
+from latentpde.estimators.exact.subgrid import Subgrid
 from latentpde.grid import Grid, pooling_attenuation, unpool_spectrum
 from latentpde.observation import Observation
-from latentpde.subgrid import Subgrid
 
 _DEFAULT_PRIOR = (1.0, 4.0)
 

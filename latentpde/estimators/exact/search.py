@@ -4,7 +4,7 @@ The densities here are cheap, smooth, and have many narrow modes far apart, the 
 reports that all is well. So nothing walks:
 
 1. a scrambled Sobol sequence sweeps the box; where that finds the density rugged, many more points are tried with a
-   cheap likeness of it, and from its peaks Newton's method climbs the density's own (`latentpde.ascent`): they say
+   cheap likeness of it, and from its peaks Newton's method climbs the density's own (`latentpde.estimators.exact.ascent`): they say
    where to draw next;
 2. the samples so far, weighted for a *tempered* density :math:`p^\beta` with the largest :math:`\beta` that leaves
    enough of them alive, are summarised by a mixture of Student distributions;
@@ -29,10 +29,10 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from scipy.stats import qmc
 
-from latentpde.ascent import ascend
 from latentpde.errors import DataError
-from latentpde.mixture import Mixture, logsumexp, peaks
-from latentpde.parallel import run_together
+from latentpde.estimators.exact.ascent import ascend
+from latentpde.estimators.exact.mixture import Mixture, logsumexp, peaks
+from latentpde.estimators.exact.parallel import run_together
 
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
 _NEGLIGIBLE = 40.0  # in log weight

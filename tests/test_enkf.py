@@ -12,8 +12,8 @@ import torch
 
 from latentpde.errors import UsageError
 from latentpde.estimators import make_estimator
-from latentpde.estimators.enkf import EnKF, Taper, centred, gaspari_cohn, kalman_step, smooth
-from latentpde.field_readings import FieldReadings
+from latentpde.estimators.assimilation.enkf import EnKF, Taper, centred, gaspari_cohn, kalman_step, smooth
+from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.grid import Grid
 from latentpde.observation import Observation
 

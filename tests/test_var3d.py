@@ -8,8 +8,9 @@ import torch
 from scipy.ndimage import map_coordinates
 
 from latentpde.errors import UsageError
-from latentpde.estimators import make_estimator, var3d
-from latentpde.estimators.var3d import Var3D
+from latentpde.estimators import make_estimator
+from latentpde.estimators.assimilation import var3d
+from latentpde.estimators.assimilation.var3d import Var3D
 from latentpde.grid import Grid
 from latentpde.observation import Observation
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from latentpde.estimators import make_estimator
-from latentpde.estimators.field_methods import background_fields
+from latentpde.estimators.assimilation.background import background_fields
 from latentpde.observation import Observation
 from latentpde.scores.metrics import rmse
 from latentpde.simulation import PAPER_REGIMES, Simulation, regimes, simulate

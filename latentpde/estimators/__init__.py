@@ -1,15 +1,15 @@
 """Methods. A new one is a file like its neighbours and a line below; packages add theirs with an entry point of
 the group ``latentpde.methods``."""
 
+from latentpde.estimators.assimilation.enkf import EnKF
+from latentpde.estimators.assimilation.var3d import Var3D
 from latentpde.estimators.base import Estimator, make_estimator, methods, reconstruct
 from latentpde.estimators.diffusion import EncDiffusion, MapDiffusion
 from latentpde.estimators.enc import Enc
-from latentpde.estimators.enkf import EnKF
 from latentpde.estimators.exact.estimator import Exact
 from latentpde.estimators.kriging import Kriging
 from latentpde.estimators.map import Map
 from latentpde.estimators.pinn import Pinn
-from latentpde.estimators.var3d import Var3D
 
 __all__ = ["Estimator", "make_estimator", "methods", "reconstruct"]
 

@@ -29,8 +29,8 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from latentpde.errors import DataError, UsageError
+from latentpde.estimators.assimilation.background import case_generators
 from latentpde.estimators.base import Estimator
-from latentpde.estimators.field_methods import case_generators
 from latentpde.grid import Grid, evaluate
 from latentpde.latent import Latent
 from latentpde.observation import Observation

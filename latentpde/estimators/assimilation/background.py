@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.estimators.base import Estimator, make_estimator
-from latentpde.field_readings import FieldReadings
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior

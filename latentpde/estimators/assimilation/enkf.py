@@ -30,13 +30,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.estimators.field_methods import (
+from latentpde.estimators.assimilation.background import (
     CorrectedBackground,
     case_generators,
     normal_fields,
     normal_readings,
 )
-from latentpde.field_readings import FieldReadings
+from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.grid import Grid
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior

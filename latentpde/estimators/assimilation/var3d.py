@@ -2,8 +2,8 @@ r"""3D-Var: the field nearest to a background and to the readings.
 
 .. math:: x_a = \arg\min_x \; \tfrac12 (x - x_b)^T B^{-1} (x - x_b) + \tfrac12 (y - H x)^T R^{-1} (y - H x)
 
-with :math:`B` by an inverse diffusion operator (`latentpde.background_covariance`), :math:`H` the average over cells or
-the interpolation to sensors (`latentpde.field_readings`) and :math:`R` the noise's variances. It is quadratic, and
+with :math:`B` by an inverse diffusion operator (`latentpde.estimators.assimilation.covariance`), :math:`H` the average over cells or
+the interpolation to sensors (`latentpde.estimators.assimilation.readings`) and :math:`R` the noise's variances. It is quadratic, and
 readings are few, so it is solved where they live,
 
 .. math:: x_a = x_b + B H^T S^{-1} (y - H x_b), \qquad S = H B H^T + R,
@@ -23,15 +23,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.background_covariance import EDGES, BackgroundCovariance
 from latentpde.errors import LatentPDEError, UsageError
-from latentpde.estimators.field_methods import (
+from latentpde.estimators.assimilation.background import (
     CorrectedBackground,
     case_generators,
     normal_fields,
     normal_readings,
 )
-from latentpde.field_readings import FieldReadings
+from latentpde.estimators.assimilation.covariance import EDGES, BackgroundCovariance
+from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 

@@ -1,0 +1,1 @@
+"""Data assimilation: another method's field, corrected towards the readings."""

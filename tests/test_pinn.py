@@ -12,14 +12,14 @@ import torch
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import make_estimator, reconstruct
-from latentpde.estimators.pinn import Pinn, PinnPosterior
+from latentpde.estimators.pinn.equation import Equation, check_differential, is_differential
+from latentpde.estimators.pinn.estimator import Pinn, PinnPosterior
+from latentpde.estimators.pinn.network import Features, apply, apply_operator, make_layers
+from latentpde.estimators.pinn.problem import Problem
 from latentpde.grid import Grid, evaluate
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.pde import Coefficient, Family, families
-from latentpde.pinn_equation import Equation, check_differential, is_differential
-from latentpde.pinn_network import Features, apply, apply_operator, make_layers
-from latentpde.pinn_problem import Problem
 from latentpde.simulation import simulate
 
 DIFFERENTIAL = ("advection_diffusion", "klein_gordon", "helmholtz", "telegraph")

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from latentpde.estimators import reconstruct
-from latentpde.estimators.pinn import Pinn
+from latentpde.estimators.pinn.estimator import Pinn
 from latentpde.observation import Observation
 from latentpde.scores.metrics import rmse
 from latentpde.simulation import regimes, simulate

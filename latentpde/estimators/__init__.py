@@ -9,7 +9,7 @@ from latentpde.estimators.enc import Enc
 from latentpde.estimators.exact.estimator import Exact
 from latentpde.estimators.kriging import Kriging
 from latentpde.estimators.map import Map
-from latentpde.estimators.pinn import Pinn
+from latentpde.estimators.pinn.estimator import Pinn
 
 __all__ = ["Estimator", "make_estimator", "methods", "reconstruct"]
 

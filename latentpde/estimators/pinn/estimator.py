@@ -8,7 +8,7 @@ sigmoid of raw ones :math:`r` onto their bounds. All are trained together by Ada
           + \lambda_r\, \overline{\rho^2} + \lambda_s\, \overline{f_\zeta^2} / \tau^2 + \lambda_c \lVert r \rVert^2
 
 over the readings, the initial state (the second term for families that start at rest) and random points of time and
-space, where :math:`\rho` is what is left of the PDE (`latentpde.pinn_equation`). Everything is in units of the case: of
+space, where :math:`\rho` is what is left of the PDE (`latentpde.estimators.pinn.equation`). Everything is in units of the case: of
 the initial state's standard deviation, and of the whole time and domain. For a steady family the initial state is part
 of the right-hand side, so it enters :math:`\rho` and has no term of its own. The PDE is a penalty here: what comes out
 need not solve it. The last two terms are the prior's: without the last, coefficients were seen to end far from the
@@ -34,13 +34,13 @@ from torch import Tensor
 from latentpde.adam import Adam
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator
+from latentpde.estimators.pinn.equation import check_differential
+from latentpde.estimators.pinn.network import Features
+from latentpde.estimators.pinn.problem import Losses, Networks, Problem, centres, everywhere, points_at
 from latentpde.grid import Grid
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.pde import Family
-from latentpde.pinn_equation import check_differential
-from latentpde.pinn_network import Features
-from latentpde.pinn_problem import Losses, Networks, Problem, centres, everywhere, points_at
 from latentpde.posterior import PDEPosterior
 from latentpde.progress import Advance, progress
 

@@ -12,11 +12,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.decoder import Decoder
+from latentpde.estimators.pinn.equation import Equation
+from latentpde.estimators.pinn.network import Features, Layers, apply, apply_operator, make_layers
 from latentpde.grid import Grid, wavenumbers
 from latentpde.latent import Latent
 from latentpde.observation import EPSILON, Observation
-from latentpde.pinn_equation import Equation
-from latentpde.pinn_network import Features, Layers, apply, apply_operator, make_layers
 
 FIELD_WIDTHS = (128, 128, 128, 128)
 SOURCE_WIDTHS = (64, 64, 64)

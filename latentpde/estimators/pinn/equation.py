@@ -23,15 +23,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
+from latentpde.estimators.pinn.network import Pair
 from latentpde.grid import Wavenumbers
 from latentpde.pde import Family, families
-from latentpde.pinn_network import Pair
 
 _FAR = (-3.0, 0.0, 2.0, 7.0)  # mode numbers where a symbol must agree with its polynomial
 
 
 class Terms(NamedTuple):
-    r"""Coefficients of :math:`D u + a u`, with :math:`D` as in `latentpde.pinn_network`."""
+    r"""Coefficients of :math:`D u + a u`, with :math:`D` as in `latentpde.estimators.pinn.network`."""
 
     zeroth: Float[Tensor, " case"]
     drift: Float[Tensor, "case 3"]

@@ -1,0 +1,1 @@
+"""A physics-informed network for each case."""

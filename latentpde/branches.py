@@ -1,6 +1,6 @@
 """Which of the paper's two branches stands for LatentPDE in a regime: chosen by validation error, then frozen.
 
-``trained/branches.json`` records the choice and the errors it rests on; ``tools/select_branch.py`` makes it, before any
+``branches.json`` beside this file records the choice and the errors it rests on; ``tools/select_branch.py`` makes it, before any
 test case is looked at.
 """
 
@@ -50,7 +50,7 @@ def chosen_branch(regime: str) -> str:
 
 def recorded_choice() -> dict[str, str]:
     """The branch of every regime; empty where none is recorded."""
-    path = files("latentpde") / "trained" / "branches.json"
+    path = files("latentpde.bench") / "branches.json"
     if not path.is_file():
         return {}
     try:

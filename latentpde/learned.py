@@ -14,9 +14,9 @@ from torch import Tensor
 from latentpde.decoder import Decoder
 from latentpde.latent import Latent
 from latentpde.nn import Conditions, InferenceEncoder, Units
+from latentpde.nn.weights import Manifest, Trained
 from latentpde.observation import Observation
 from latentpde.posterior import LatentPosterior
-from latentpde.weights import Manifest, Trained
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

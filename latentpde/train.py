@@ -34,6 +34,7 @@ from latentpde.checkpoints import (
 from latentpde.errors import DataError, UsageError
 from latentpde.map_targets import map_targets
 from latentpde.nn import InferenceEncoder, Units
+from latentpde.nn.weights import FORMAT, Manifest, build, load_weights, save_weights
 from latentpde.pde import get_family
 from latentpde.progress import Advance, progress
 from latentpde.training_config import Stage, StageTable, TrainingConfig, load_config
@@ -47,7 +48,6 @@ from latentpde.training_tasks import (
     statistics_of,
     true_targets,
 )
-from latentpde.weights import FORMAT, Manifest, build, load_weights, save_weights
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from latentpde.conditioning import conditioning, distance_to_observation, observation_density
 from latentpde.grid import Grid
+from latentpde.nn.conditioning import conditioning, distance_to_observation, observation_density
 from latentpde.observation import Observation
 
 lengths = st.floats(0.2, 5.0)

@@ -15,10 +15,10 @@ from latentpde.estimators import make_estimator, reconstruct
 from latentpde.latent import Latent
 from latentpde.learned import LearnedPosterior
 from latentpde.nn import Denoiser
+from latentpde.nn.weights import load_weights
 from latentpde.observation import Observation, ObservationOperator
 from latentpde.pde import families
 from latentpde.simulation import simulate
-from latentpde.weights import load_weights
 
 LEARNED = ("enc", "map-diffusion", "enc-diffusion")
 BARE = {"guidance_scale": 0.0, "refinement_steps": 0}

@@ -18,11 +18,11 @@ from tiny_weights import SIZE
 from latentpde import checkpoints
 from latentpde.checkpoints import Checkpoint, checkpoint_paths, read_tensors
 from latentpde.errors import DataError, UsageError
+from latentpde.nn.weights import build, load_weights
 from latentpde.pde import families
 from latentpde.train import Run, rate_factor, train
 from latentpde.training_data import load_or_simulate
 from latentpde.training_tasks import DenoiserTask, EncoderTask, statistics_of, true_targets
-from latentpde.weights import build, load_weights
 
 pytestmark = pytest.mark.usefixtures("tiny_preset")
 

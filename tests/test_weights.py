@@ -12,8 +12,8 @@ from tiny_weights import write_tiny
 
 from latentpde.branches import branch_record, chosen_branch, select_branches
 from latentpde.errors import DataError, UsageError
+from latentpde.nn.weights import load_weights
 from latentpde.pde import families
-from latentpde.weights import load_weights
 
 FAMILY = families.get("helmholtz")
 

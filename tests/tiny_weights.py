@@ -15,9 +15,9 @@ from latentpde import __version__
 from latentpde.diffusion import Schedule
 from latentpde.latent import Latent
 from latentpde.nn import NetworkSize, Units
+from latentpde.nn.weights import FORMAT, Manifest, build, save_weights
 from latentpde.pde import families
 from latentpde.training_config import STAGES
-from latentpde.weights import FORMAT, Manifest, build, save_weights
 
 NUM_MODES = 2
 SIZE = NetworkSize(

@@ -20,9 +20,9 @@ from latentpde.bench.runs import hardware
 from latentpde.estimators import make_estimator, reconstruct
 from latentpde.estimators.diffusion import EncDiffusion
 from latentpde.nn import Conditions, Denoiser
+from latentpde.nn.weights import SHIPPED, load_weights
 from latentpde.observation import Observation
 from latentpde.simulation import Simulation, simulate
-from latentpde.weights import SHIPPED, load_weights
 
 REGIMES = ("balanced", "klein_gordon", "helmholtz")
 NUM_MEMBERS = 12

@@ -8,7 +8,7 @@ import argparse
 import json
 from pathlib import Path
 
-SHIPPED = Path(__file__).resolve().parents[1] / "latentpde" / "trained"
+SHIPPED = Path(__file__).resolve().parents[1] / "latentpde" / "nn" / "trained"
 
 
 def main() -> None:

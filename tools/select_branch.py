@@ -1,4 +1,4 @@
-"""Choose between the paper's two branches on the validation split; writes latentpde/trained/branches.json.
+"""Choose between the paper's two branches on the validation split; writes latentpde/bench/branches.json.
 
 For each regime, RMSE against the true field at 128 x 128, averaged over the four evaluation masks at 5 %, as the paper
 does; the test split is not touched. Regimes that the record has already, with as many cases, are not run again. Run
@@ -13,9 +13,9 @@ import numpy as np
 
 from latentpde.branches import BRANCHES, branch_record
 from latentpde.estimators import reconstruct
+from latentpde.nn.weights import SHIPPED
 from latentpde.scores.metrics import rmse
 from latentpde.simulation import EVALUATION_MASKS, PAPER_REGIMES, simulate
-from latentpde.weights import SHIPPED
 
 
 def validation_rmse(regime: str, branch: str, num: int, weights: str) -> float:
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--num", type=int, default=25, help="cases per regime and mask")
     parser.add_argument("--weights", default=SHIPPED, help="folder of weights")
     parser.add_argument("--regimes", nargs="+", default=list(PAPER_REGIMES))
-    parser.add_argument("--output", type=Path, default=Path("latentpde/trained/branches.json"))
+    parser.add_argument("--output", type=Path, default=Path("latentpde/bench/branches.json"))
     arguments = parser.parse_args()
     known = json.loads(arguments.output.read_text()) if arguments.output.exists() else {}
     errors = known["validation_rmse"] if known.get("num_per_mask") == arguments.num else {}

@@ -28,9 +28,9 @@ from latentpde.estimators.map import Map
 from latentpde.latent import Latent
 from latentpde.learned import LearnedPosterior, encode, posterior
 from latentpde.nn import Conditions, Denoiser
+from latentpde.nn.weights import SHIPPED, Trained, load_weights
 from latentpde.observation import Observation, ObservationOperator
 from latentpde.progress import Advance, progress
-from latentpde.weights import SHIPPED, Trained, load_weights
 
 CASES_AT_ONCE = 64
 Target = Literal["map", "enc", "true"]

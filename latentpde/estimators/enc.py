@@ -13,8 +13,8 @@ from latentpde.errors import DataError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.latent import Latent
 from latentpde.learned import LearnedPosterior, encode, posterior
+from latentpde.nn.weights import SHIPPED, load_weights
 from latentpde.observation import Observation, ObservationOperator
-from latentpde.weights import SHIPPED, load_weights
 
 
 @dataclass(frozen=True, kw_only=True)

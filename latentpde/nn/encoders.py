@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from latentpde.conditioning import conditioning
+from latentpde.nn.conditioning import conditioning
 from latentpde.nn.presets import NetworkSize
 from latentpde.nn.probes import num_features, probe
 from latentpde.nn.units import Units

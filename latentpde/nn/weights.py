@@ -117,7 +117,7 @@ def load_weights(role: str, family: Family, weights: str | Path = SHIPPED) -> Tr
         family: that it must be for.
         weights: a folder; by default what comes with the package.
     """
-    folder = Path(str(files("latentpde") / "trained")) if str(weights) == SHIPPED else Path(weights)
+    folder = Path(str(files("latentpde.nn") / "trained")) if str(weights) == SHIPPED else Path(weights)
     base = folder / f"{family.name}-{role}"
     manifest = _manifest(base.with_suffix(".json"), role, family, shipped=str(weights) == SHIPPED)
     path = base.with_suffix(".safetensors")

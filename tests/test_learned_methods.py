@@ -12,8 +12,8 @@ from tiny_weights import tiny_weights
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import make_estimator, reconstruct
+from latentpde.estimators.learned.posterior import LearnedPosterior
 from latentpde.latent import Latent
-from latentpde.learned import LearnedPosterior
 from latentpde.nn import Denoiser
 from latentpde.nn.weights import load_weights
 from latentpde.observation import Observation, ObservationOperator

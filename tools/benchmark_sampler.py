@@ -18,7 +18,7 @@ import torch
 
 from latentpde.bench.runs import hardware
 from latentpde.estimators import make_estimator, reconstruct
-from latentpde.estimators.diffusion import EncDiffusion
+from latentpde.estimators.learned.diffusion import EncDiffusion
 from latentpde.nn import Conditions, Denoiser
 from latentpde.nn.weights import SHIPPED, load_weights
 from latentpde.observation import Observation

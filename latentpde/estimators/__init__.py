@@ -4,10 +4,10 @@ the group ``latentpde.methods``."""
 from latentpde.estimators.assimilation.enkf import EnKF
 from latentpde.estimators.assimilation.var3d import Var3D
 from latentpde.estimators.base import Estimator, make_estimator, methods, reconstruct
-from latentpde.estimators.diffusion import EncDiffusion, MapDiffusion
-from latentpde.estimators.enc import Enc
 from latentpde.estimators.exact.estimator import Exact
 from latentpde.estimators.kriging import Kriging
+from latentpde.estimators.learned.diffusion import EncDiffusion, MapDiffusion
+from latentpde.estimators.learned.enc import Enc
 from latentpde.estimators.map import Map
 from latentpde.estimators.pinn.estimator import Pinn
 

@@ -24,9 +24,9 @@ from torch import Tensor
 from latentpde.diffusion import Guidance, Refinement, ReverseChain
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators.base import Estimator, decoder_for
+from latentpde.estimators.learned.posterior import LearnedPosterior, encode, posterior
 from latentpde.estimators.map import Map
 from latentpde.latent import Latent
-from latentpde.learned import LearnedPosterior, encode, posterior
 from latentpde.nn import Conditions, Denoiser
 from latentpde.nn.weights import SHIPPED, Trained, load_weights
 from latentpde.observation import Observation, ObservationOperator

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from latentpde.errors import DataError
 from latentpde.estimators.base import Estimator, decoder_for
+from latentpde.estimators.learned.posterior import LearnedPosterior, encode, posterior
 from latentpde.latent import Latent
-from latentpde.learned import LearnedPosterior, encode, posterior
 from latentpde.nn.weights import SHIPPED, load_weights
 from latentpde.observation import Observation, ObservationOperator
 

@@ -296,7 +296,7 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Train the networks of a PDE family."""
-    from latentpde.train import train as run
+    from latentpde.training.loop import train as run
 
     written = run(config, resume=resume, stage=stage, show_progress=not quiet)
     if not quiet:

@@ -18,9 +18,9 @@ from latentpde.nn.weights import load_weights
 from latentpde.pde import families
 from latentpde.scores.metrics import rmse
 from latentpde.simulation import PAPER_REGIMES, regimes, simulate
-from latentpde.training_config import STAGES, load_config
-from latentpde.training_data import load_or_simulate
-from latentpde.training_tasks import EncoderTask
+from latentpde.training.config import STAGES, load_config
+from latentpde.training.data import load_or_simulate
+from latentpde.training.tasks import EncoderTask
 
 FOLDER = Path(str(files("latentpde.nn") / "trained"))
 FAMILIES = tuple(dict.fromkeys(regimes.get(name).family for name in PAPER_REGIMES))

@@ -15,14 +15,14 @@ import torch
 from tiny_training import DATA, DENOISER, config
 from tiny_weights import SIZE
 
-from latentpde import checkpoints
-from latentpde.checkpoints import Checkpoint, checkpoint_paths, read_tensors
 from latentpde.errors import DataError, UsageError
 from latentpde.nn.weights import build, load_weights
 from latentpde.pde import families
-from latentpde.train import Run, rate_factor, train
-from latentpde.training_data import load_or_simulate
-from latentpde.training_tasks import DenoiserTask, EncoderTask, statistics_of, true_targets
+from latentpde.training import checkpoints
+from latentpde.training.checkpoints import Checkpoint, checkpoint_paths, read_tensors
+from latentpde.training.data import load_or_simulate
+from latentpde.training.loop import Run, rate_factor, train
+from latentpde.training.tasks import DenoiserTask, EncoderTask, statistics_of, true_targets
 
 pytestmark = pytest.mark.usefixtures("tiny_preset")
 

@@ -7,10 +7,10 @@ from importlib.resources import files
 import pytest
 
 from latentpde.errors import UsageError
-from latentpde.training_config import load_config
+from latentpde.training.config import load_config
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in (files("latentpde") / "configs").iterdir()))
+@pytest.mark.parametrize("name", sorted(p.name for p in (files("latentpde.training") / "configs").iterdir()))
 def test_shipped_configurations_are_valid(name):
     shipped = load_config(name.removesuffix(".toml"))
     assert shipped.stages == ["encoder", "denoiser_enc", "denoiser_map", "denoiser_true"]

@@ -9,10 +9,10 @@ from tiny_training import DENOISER, config
 
 from latentpde.errors import DataError
 from latentpde.estimators.map import Map
-from latentpde.map_targets import map_targets
 from latentpde.simulation import EVALUATION_MASKS, TRAINING_MASKS
-from latentpde.training_data import batches, load_or_simulate
-from latentpde.training_tasks import statistics_of, true_targets
+from latentpde.training.data import batches, load_or_simulate
+from latentpde.training.map_targets import map_targets
+from latentpde.training.tasks import statistics_of, true_targets
 
 pytestmark = pytest.mark.usefixtures("tiny_preset")
 
@@ -54,7 +54,7 @@ def test_the_clean_solution_is_the_decoder_s(cases):
 
 def test_validation_cases_have_masks_that_training_never_sees(cases, monkeypatch):
     kinds = []
-    import latentpde.training_data as module
+    import latentpde.training.data as module
 
     draw = module.draw_mask
     monkeypatch.setattr(module, "draw_mask", lambda kind, *a, **o: kinds.append(kind) or draw(kind, *a, **o))
@@ -79,7 +79,7 @@ def test_an_epoch_visits_every_case_once_in_an_order_of_its_own(cases):
 
 
 def test_map_targets_are_kept_and_only_missing_ones_made_again(cases, tmp_path, monkeypatch):
-    monkeypatch.setattr("latentpde.map_targets.CASES_AT_ONCE", 3)
+    monkeypatch.setattr("latentpde.training.map_targets.CASES_AT_ONCE", 3)
     table = config(tmp_path, denoiser_map={**DENOISER, "map_draws": 2}).denoiser_map
     assert table is not None
     made, estimate = [], Map.estimate

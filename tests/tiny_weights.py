@@ -17,7 +17,7 @@ from latentpde.latent import Latent
 from latentpde.nn import NetworkSize, Units
 from latentpde.nn.weights import FORMAT, Manifest, build, save_weights
 from latentpde.pde import families
-from latentpde.training_config import STAGES
+from latentpde.training.config import STAGES
 
 NUM_MODES = 2
 SIZE = NetworkSize(

@@ -20,12 +20,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from latentpde.checkpoints import write_bytes
 from latentpde.diffusion.schedule import Schedule
 from latentpde.errors import DataError, UsageError
 from latentpde.latent import Latent, Statistics
 from latentpde.nn import Denoiser, InferenceEncoder, NetworkSize, Units
 from latentpde.pde import Family
+from latentpde.training.checkpoints import write_bytes
 
 FORMAT = 1
 SHIPPED = "shipped"

@@ -16,7 +16,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.checkpoints import read_tensors, write_tensors
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.grid import Grid
@@ -24,7 +23,8 @@ from latentpde.observation import Observation
 from latentpde.progress import progress
 from latentpde.simulation import EVALUATION_MASKS, TRAINING_MASKS, Simulation, draw_mask
 from latentpde.simulation.cases import EVALUATION_SPARSITY, TRAINING_SPARSITY
-from latentpde.training_config import TrainingConfig
+from latentpde.training.checkpoints import read_tensors, write_tensors
+from latentpde.training.config import TrainingConfig
 
 _CHUNK = 100
 

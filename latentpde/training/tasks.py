@@ -26,8 +26,8 @@ from latentpde.diffusion.schedule import Schedule
 from latentpde.latent import Statistics
 from latentpde.nn import Conditions, InferenceEncoder, Units
 from latentpde.observation import Observation, ObservationOperator
-from latentpde.training_config import DenoiserTable, EncoderTable
-from latentpde.training_data import RegimeData, on_device
+from latentpde.training.config import DenoiserTable, EncoderTable
+from latentpde.training.data import RegimeData, on_device
 
 Losses = dict[str, Tensor]
 

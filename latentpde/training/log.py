@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from latentpde.checkpoints import write_bytes
 from latentpde.errors import DataError
+from latentpde.training.checkpoints import write_bytes
 
 
 class TrainingLog:

@@ -165,7 +165,7 @@ class TrainingConfig(_Table):
 def load_config(source: str | Path) -> TrainingConfig:
     """From a TOML file, or by the name of a shipped configuration such as ``helmholtz-compact``."""
     path = Path(source)
-    shipped = files("latentpde") / "configs"
+    shipped = files("latentpde.training") / "configs"
     if not path.suffix and not path.exists():
         names = sorted(entry.name.removesuffix(".toml") for entry in shipped.iterdir() if entry.name.endswith(".toml"))
         if str(source) not in names:

@@ -23,7 +23,12 @@ import torch
 from torch import Tensor, nn
 
 from latentpde import __version__
-from latentpde.checkpoints import (
+from latentpde.errors import DataError, UsageError
+from latentpde.nn import InferenceEncoder, Units
+from latentpde.nn.weights import FORMAT, Manifest, build, load_weights, save_weights
+from latentpde.pde import get_family
+from latentpde.progress import Advance, progress
+from latentpde.training.checkpoints import (
     Checkpoint,
     checkpoint_paths,
     optimiser_tensors,
@@ -31,23 +36,11 @@ from latentpde.checkpoints import (
     with_prefix,
     without_prefix,
 )
-from latentpde.errors import DataError, UsageError
-from latentpde.map_targets import map_targets
-from latentpde.nn import InferenceEncoder, Units
-from latentpde.nn.weights import FORMAT, Manifest, build, load_weights, save_weights
-from latentpde.pde import get_family
-from latentpde.progress import Advance, progress
-from latentpde.training_config import Stage, StageTable, TrainingConfig, load_config
-from latentpde.training_data import RegimeData, batches, load_or_simulate
-from latentpde.training_log import TrainingLog
-from latentpde.training_tasks import (
-    DenoiserTask,
-    EncoderTask,
-    Task,
-    encoder_targets,
-    statistics_of,
-    true_targets,
-)
+from latentpde.training.config import Stage, StageTable, TrainingConfig, load_config
+from latentpde.training.data import RegimeData, batches, load_or_simulate
+from latentpde.training.log import TrainingLog
+from latentpde.training.map_targets import map_targets
+from latentpde.training.tasks import DenoiserTask, EncoderTask, Task, encoder_targets, statistics_of, true_targets
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

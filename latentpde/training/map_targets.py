@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from latentpde.checkpoints import read_tensors, write_tensors
 from latentpde.errors import DataError
 from latentpde.estimators.map import CASES_AT_ONCE, Map
 from latentpde.nn import Units
 from latentpde.observation import Observation
 from latentpde.progress import progress
-from latentpde.training_config import DenoiserTable
-from latentpde.training_data import RegimeData
-from latentpde.training_tasks import Targets
+from latentpde.training.checkpoints import read_tensors, write_tensors
+from latentpde.training.config import DenoiserTable
+from latentpde.training.data import RegimeData
+from latentpde.training.tasks import Targets
 
 
 def map_targets(

@@ -1,0 +1,1 @@
+"""Training: the one loop, its configuration, data, tasks and checkpoints."""

@@ -19,7 +19,7 @@ _HOMES = {
     "Observation": "latentpde.observation",
     "Posterior": "latentpde.posterior",
     "UsageError": "latentpde.errors",
-    "open_cases": "latentpde.io",
+    "open_cases": "latentpde.io.netcdf",
     "reconstruct": "latentpde.estimators",
     "register_family": "latentpde.pde",
     "simulate": "latentpde.simulation",

@@ -103,7 +103,7 @@ def simulate(
     quiet: Quiet = False,
 ) -> None:
     """Simulate cases: sparse readings with their truth beside them."""
-    from latentpde.io import check_writable
+    from latentpde.io.files import check_writable
     from latentpde.simulation import Simulation, simulate_to_file
 
     check_writable(output)
@@ -160,10 +160,11 @@ def reconstruct(
     quiet: Quiet = False,
 ) -> None:
     """Reconstruct the whole field from sparse readings."""
-    from latentpde.dataset import observation_from_dataset
     from latentpde.estimators import reconstruct as run
     from latentpde.estimators.base import DEFAULT_METHOD
-    from latentpde.io import check_writable, open_fine_initial, open_observed
+    from latentpde.io.files import check_writable
+    from latentpde.io.layout import observation_from_dataset
+    from latentpde.io.netcdf import open_fine_initial, open_observed
 
     method = method or DEFAULT_METHOD
     if noise_std is not None and not 0 < noise_std < math.inf:
@@ -216,7 +217,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a reconstruction against the truth."""
-    from latentpde.io import open_cases, open_observed
+    from latentpde.io.netcdf import open_cases, open_observed
     from latentpde.scores.evaluate import evaluate as run
 
     scores = run(open_observed(reconstruction), open_cases(cases))

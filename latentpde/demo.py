@@ -8,7 +8,7 @@ from pathlib import Path
 from latentpde.errors import UsageError
 from latentpde.estimators import reconstruct
 from latentpde.estimators.base import make_estimator
-from latentpde.io import open_cases, write_netcdf
+from latentpde.io.netcdf import open_cases, write_netcdf
 from latentpde.scores.evaluate import evaluate
 
 

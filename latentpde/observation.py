@@ -149,7 +149,7 @@ class Observation:
     @classmethod
     def from_dataset(cls, dataset, **overrides) -> Observation:
         """From a Dataset or DataTree in the layout of ``cases.nc``; a group of truths is not looked at."""
-        from latentpde.dataset import observation_from_dataset
+        from latentpde.io.layout import observation_from_dataset
 
         return observation_from_dataset(dataset, **overrides)
 

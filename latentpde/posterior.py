@@ -100,12 +100,12 @@ class Posterior(ABC):
 
     def summary(self, resolution=None, keep_samples: bool = False) -> xr.Dataset:
         """Everything that ``out.nc`` holds."""
-        from latentpde.dataset import posterior_to_dataset
+        from latentpde.io.layout import posterior_to_dataset
 
         return posterior_to_dataset(self, resolution, keep_samples)
 
     def to_netcdf(self, path: str | Path, resolution=None, keep_samples: bool = False, command: str = "") -> None:
-        from latentpde.io import write_netcdf
+        from latentpde.io.netcdf import write_netcdf
 
         write_netcdf(
             self.summary(resolution, keep_samples).assign_attrs(history=command or "latentpde.reconstruct"), path

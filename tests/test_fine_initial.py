@@ -12,7 +12,7 @@ import xarray as xr
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import reconstruct
 from latentpde.grid import Grid, average_pool
-from latentpde.io import write_netcdf
+from latentpde.io.netcdf import write_netcdf
 from latentpde.observation import Observation
 from latentpde.simulation import simulate
 

@@ -13,7 +13,7 @@ import pytest
 from program import PROGRAM, TINY
 
 from latentpde.estimators import methods
-from latentpde.io import _HDF5File, _signals_wait, append_samples
+from latentpde.io.streaming import _HDF5File, append_samples, signals_wait
 from latentpde.posterior import Posterior
 from latentpde.simulation import Simulation
 
@@ -175,7 +175,7 @@ def test_signals_that_waited_leave_the_handlers_as_they_were(monkeypatch):
         return result
 
     def both():
-        with _signals_wait():
+        with signals_wait():
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGINT)
             assert not heard

@@ -14,14 +14,9 @@ import latentpde
 from latentpde import DataError, Latent, Observation, UsageError, simulate
 from latentpde.estimators.base import decoder_for, reconstruct
 from latentpde.grid import unpool_spectrum
-from latentpde.io import (
-    append_samples,
-    atomic_path,
-    check_writable,
-    open_cases,
-    open_observed,
-    write_netcdf,
-)
+from latentpde.io.files import atomic_path, check_writable
+from latentpde.io.netcdf import open_cases, open_observed, write_netcdf
+from latentpde.io.streaming import append_samples
 from latentpde.pde import get_family
 from latentpde.posterior import QUANTILES, LatentPosterior
 from latentpde.simulation import Simulation, simulate_to_file

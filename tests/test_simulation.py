@@ -10,7 +10,8 @@ import xarray as xr
 from latentpde.decoder import Decoder
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, average_pool, evaluate
-from latentpde.io import append_samples, open_cases, open_observed
+from latentpde.io.netcdf import open_cases, open_observed
+from latentpde.io.streaming import append_samples
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.simulation import (

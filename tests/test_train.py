@@ -16,10 +16,11 @@ from tiny_training import DATA, DENOISER, config
 from tiny_weights import SIZE
 
 from latentpde.errors import DataError, UsageError
+from latentpde.io.tensors import read_tensors
 from latentpde.nn.weights import build, load_weights
 from latentpde.pde import families
 from latentpde.training import checkpoints
-from latentpde.training.checkpoints import Checkpoint, checkpoint_paths, read_tensors
+from latentpde.training.checkpoints import Checkpoint, checkpoint_paths
 from latentpde.training.data import load_or_simulate
 from latentpde.training.loop import Run, rate_factor, train
 from latentpde.training.tasks import DenoiserTask, EncoderTask, statistics_of, true_targets

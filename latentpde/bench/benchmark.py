@@ -20,7 +20,7 @@ from latentpde.bench.schedule import run
 from latentpde.bench.store import Store, frame
 from latentpde.bench.tables import Frame, Table
 from latentpde.errors import DataError, UsageError
-from latentpde.io import atomic_path, check_writable
+from latentpde.io.files import atomic_path, check_writable
 from latentpde.progress import progress
 from latentpde.registry import Registry
 from latentpde.simulation import PAPER_REGIMES, Simulation, regimes

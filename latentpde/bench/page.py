@@ -9,7 +9,7 @@ from pathlib import Path
 from latentpde import __version__
 from latentpde.bench.benchmark import benchmarks
 from latentpde.errors import DataError
-from latentpde.io import atomic_path
+from latentpde.io.files import atomic_path
 from latentpde.report.render import render
 
 

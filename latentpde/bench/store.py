@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from latentpde.bench.lines import Line, append_lines, read_lines
 from latentpde.bench.tables import Frame
-from latentpde.io import atomic_path
+from latentpde.io.files import atomic_path
 
 if TYPE_CHECKING:
     from latentpde.bench.runs import Job

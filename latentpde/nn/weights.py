@@ -22,10 +22,10 @@ from torch import Tensor, nn
 
 from latentpde.diffusion.schedule import Schedule
 from latentpde.errors import DataError, UsageError
+from latentpde.io.files import write_bytes
 from latentpde.latent import Latent, Statistics
 from latentpde.nn import Denoiser, InferenceEncoder, NetworkSize, Units
 from latentpde.pde import Family
-from latentpde.training.checkpoints import write_bytes
 
 FORMAT = 1
 SHIPPED = "shipped"

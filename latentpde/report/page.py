@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 import latentpde
-from latentpde.io import atomic_path, check_writable
+from latentpde.io.files import atomic_path, check_writable
 from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior
 from latentpde.report.fields import (

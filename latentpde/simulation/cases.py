@@ -250,7 +250,7 @@ def simulate(regime: str | Regime, *, num: int = 8, seed: int = 0, **options) ->
 
 def simulate_to_file(simulation: Simulation, path: str | Path, num: int, *, show_progress: bool = False) -> None:
     """Stream any number of cases to a NetCDF file, holding one batch in memory."""
-    from latentpde.io import append_samples
+    from latentpde.io.streaming import append_samples
 
     with progress("simulate", num, show=show_progress) as advance:
         append_samples(simulation.batches(num), path, num, advance)

@@ -1,4 +1,4 @@
-"""Tensors on disk: safetensors with JSON beside or inside them, never pickle, and never half a file.
+"""Checkpoints of a training run, as safetensors.
 
 A checkpoint is everything that the rest of a run depends on: parameters, their average, the optimiser's moments and
 the number of epochs done. Data and randomness follow from the seed and the epoch, so there is no state of theirs to
@@ -8,51 +8,18 @@ keep. Each is one file, written whole or not at all; the one before it goes only
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
-from latentpde.errors import DataError, UsageError
-from latentpde.io import atomic_path
+from latentpde.errors import DataError
+from latentpde.io.tensors import read_tensors, write_tensors
 
 _KEEP = 2
-
-
-def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    write_bytes(path, save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, metadata))
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Whole or not at all; what was there before stays where it fails."""
-    with atomic_path(path) as temporary:
-        try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise DataError(
-                f"cannot write {path}: {error.strerror or error}; what was there before is unchanged. "
-                "Make room and go on with --resume"
-            ) from error
-
-
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file."""
-    if not path.exists():
-        raise UsageError(f"there is no file {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"cannot read {path}: {error}; it may be truncated or damaged") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,11 @@ from torch import Tensor
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.grid import Grid
+from latentpde.io.tensors import read_tensors, write_tensors
 from latentpde.observation import Observation
 from latentpde.progress import progress
 from latentpde.simulation import EVALUATION_MASKS, TRAINING_MASKS, Simulation, draw_mask
 from latentpde.simulation.cases import EVALUATION_SPARSITY, TRAINING_SPARSITY
-from latentpde.training.checkpoints import read_tensors, write_tensors
 from latentpde.training.config import TrainingConfig
 
 _CHUNK = 100

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from latentpde.errors import DataError
-from latentpde.training.checkpoints import write_bytes
+from latentpde.io.files import write_bytes
 
 
 class TrainingLog:

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from latentpde.errors import DataError
 from latentpde.estimators.map import CASES_AT_ONCE, Map
+from latentpde.io.tensors import read_tensors, write_tensors
 from latentpde.nn import Units
 from latentpde.observation import Observation
 from latentpde.progress import progress
-from latentpde.training.checkpoints import read_tensors, write_tensors
 from latentpde.training.config import DenoiserTable
 from latentpde.training.data import RegimeData
 from latentpde.training.tasks import Targets

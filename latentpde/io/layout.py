@@ -1,6 +1,6 @@
 """What the variables and attributes of a dataset mean: readings in, reconstructions out.
 
-The layout is that of ``cases.nc`` and ``out.nc`` in the guide. `latentpde.io` moves datasets to and from files.
+The layout is that of ``cases.nc`` and ``out.nc`` in the guide. `latentpde.io.netcdf` moves datasets to and from files.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Files in and out: reading checks, writing never leaves half a file."""

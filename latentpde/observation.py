@@ -28,9 +28,8 @@ import torch
 from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
-from latentpde.decoder import Decoder
 from latentpde.errors import DataError
-from latentpde.grid import Grid, average_pool, evaluate, pooling_attenuation, unpool_spectrum
+from latentpde.grid import Grid, average_pool, unpool_spectrum
 
 Observed = Literal["lowres-solve", "pooled", "point"]
 EPSILON = 1e-8
@@ -199,69 +198,6 @@ class Observation:
         return replace(self, **chosen)
 
 
-class ObservationOperator:
-    """Readings that latents predict, and their distance from the observed ones.
-
-    Args:
-        observation: what was observed; it must have an initial state.
-        decoder: of the same rectangle.
-    """
-
-    def __init__(self, observation: Observation, decoder: Decoder):
-        if observation.initial is None:
-            raise DataError("this method needs the initial state; give one (a coarse one will do)")
-        self.observation, self.decoder = observation, decoder
-        grid = observation.grid
-        if observation.observed == "lowres-solve":
-            u0_hat = grid.analyse(observation.initial)
-        else:
-            u0_hat = observation.initial_spectrum()
-        self._u0_hat = u0_hat[:, None]
-        variance = observation.noise_std**2
-        counts = observation.num_readings.to(torch.float64)
-        weights = observation.mask * observation.typical_variance.reshape(-1, *[1] * (variance.ndim - 1)) / variance
-        self._weights = (weights / (counts + EPSILON).reshape(-1, *[1] * (variance.ndim - 1)))[:, None]
-        self._values = observation.values[:, None]
-
-    def predict(self, z: Float[Tensor, "#sample draw latent"]) -> Float[Tensor, "sample draw time *reading"]:
-        """Readings without noise, observed or not."""
-        observation = self.observation
-        spectrum = self.decoder.spectrum(z, self._u0_hat.to(_complex_like(z)), observation.times.to(z))
-        if observation.observed == "lowres-solve":
-            return observation.grid.synthesise(spectrum)
-        if observation.observed == "pooled":
-            return cell_averages(spectrum, observation.grid, observation.pooling)
-        positions = observation.positions
-        assert positions is not None
-        return evaluate(spectrum, positions[:, None, None].to(z), observation.grid.extent, observation.grid.origin)
-
-    def residual(self, z: Float[Tensor, "#sample draw latent"]) -> Float[Tensor, "sample draw"]:
-        """The masked residual ``J``."""
-        return (self._weights.to(z) * (self.predict(z) - self._values.to(z)) ** 2).flatten(2).sum(-1)
-
-    def residual_and_gradient(
-        self, z: Float[Tensor, "sample draw latent"]
-    ) -> tuple[Float[Tensor, "sample draw"], Float[Tensor, "sample draw latent"]]:
-        """``J`` and its derivatives. Draws do not interact, so the gradient of the sum is each one's own."""
-        with torch.enable_grad():
-            z = z.detach().requires_grad_(True)
-            residual = self.residual(z)
-            (slope,) = torch.autograd.grad(residual.sum(), z)
-        return residual.detach(), slope
-
-
-def cell_averages(
-    u_hat: Complex[Tensor, "*batch row col"], grid: Grid, pooling: int | None
-) -> Float[Tensor, "*batch y x"]:
-    """Averages of a band-limited field over the cells of ``grid``, what folds at its Nyquist included."""
-    block = (u_hat.shape[-2], u_hat.shape[-1])
-    u_hat = u_hat * pooling_attenuation(grid, pooling, block).to(u_hat.real)
-    factor = 1
-    while grid.refine(factor).shape[0] <= block[0] or grid.refine(factor).block_shape[1] < block[1]:
-        factor += 2  # odd, so that coarse centres are fine centres
-    return grid.refine(factor).synthesise(u_hat)[..., factor // 2 :: factor, factor // 2 :: factor]
-
-
 def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, fine_initial, **rest) -> Observation:
     finite = torch.isfinite(values)
     if bool(torch.isinf(values).any()):
@@ -385,10 +321,6 @@ def _float64(array, what: str) -> Tensor:
         return torch.tensor(np.asarray(array), dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"the {what} must be numbers, got {type(array).__name__}: {error}") from error
-
-
-def _complex_like(z: Tensor) -> torch.dtype:
-    return torch.complex128 if z.dtype == torch.float64 else torch.complex64
 
 
 def _some(items: list, most: int = 5) -> str:

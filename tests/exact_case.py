@@ -10,7 +10,8 @@ from latentpde.decoder import Decoder
 from latentpde.estimators.base import make_estimator
 from latentpde.grid import Grid, average_pool, evaluate
 from latentpde.latent import Latent
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.pde import families
 
 NAMES = {

@@ -16,7 +16,8 @@ from latentpde.estimators.exact import likelihood as collapsed
 from latentpde.estimators.exact.likelihood import CollapsedModel
 from latentpde.grid import Grid, mode_numbers, pooling_attenuation, unpool_spectrum
 from latentpde.latent import Latent
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.pde import families
 
 EXTENT = (1.0, 1.5)

@@ -12,7 +12,8 @@ from latentpde.decoder import Decoder
 from latentpde.diffusion import Guidance, Refinement, ReverseChain, Schedule
 from latentpde.errors import UsageError
 from latentpde.latent import Latent
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.pde import families
 from latentpde.simulation import simulate
 

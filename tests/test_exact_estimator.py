@@ -8,7 +8,8 @@ import torch
 from exact_case import NAMES, Case, check_honest, generator
 
 from latentpde.grid import average_pool, evaluate
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 
 WEAK = [0.5, -0.4, 0.01]  # diffusion that leaves the initial state something to say
 

@@ -12,7 +12,8 @@ import torch
 
 from latentpde.decoder import Decoder
 from latentpde.estimators.base import make_estimator
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.simulation import Simulation
 
 # Its own dependencies may warn of what they will deprecate; that is not what is tested.

@@ -16,7 +16,8 @@ from latentpde.estimators.learned.posterior import LearnedPosterior
 from latentpde.latent import Latent
 from latentpde.nn import Denoiser
 from latentpde.nn.weights import load_weights
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.pde import families
 from latentpde.simulation import simulate
 

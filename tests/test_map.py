@@ -15,7 +15,8 @@ from latentpde.estimators import Estimator, make_estimator, methods, reconstruct
 from latentpde.estimators.map import Map
 from latentpde.grid import Grid, average_pool
 from latentpde.latent import Latent
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.pde import families
 from latentpde.posterior import FieldPosterior, LatentPosterior, PDEPosterior, Posterior
 from latentpde.simulation import regimes, simulate

@@ -12,7 +12,8 @@ from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.grid import Grid, average_pool, evaluate, pooling_attenuation
 from latentpde.latent import Latent
-from latentpde.observation import EPSILON, Observation, ObservationOperator, cell_averages
+from latentpde.observation import EPSILON, Observation
+from latentpde.operator import ObservationOperator, cell_averages
 from latentpde.pde import families
 
 EXTENT = (1.0, 1.5)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from latentpde.adam import Adam
 from latentpde.errors import UsageError
-from latentpde.observation import ObservationOperator
+from latentpde.operator import ObservationOperator
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,8 @@ from latentpde.adam import Adam
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.latent import Latent
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.posterior import LatentPosterior
 from latentpde.progress import Advance, progress
 

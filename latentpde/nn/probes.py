@@ -18,7 +18,8 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.nn.units import Units
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 
 _SAMPLES_AT_ONCE = 8  # fields of more do not stay in a core's cache
 

@@ -20,7 +20,8 @@ from latentpde.decoder import Decoder, as_times
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, average_pool, evaluate
 from latentpde.latent import Latent
-from latentpde.observation import Observed, cell_averages
+from latentpde.observation import Observed
+from latentpde.operator import cell_averages
 from latentpde.progress import progress
 from latentpde.simulation.initial_conditions import draw_initial_condition, initial_conditions
 from latentpde.simulation.masks import EVALUATION_MASKS, TRAINING_MASKS, draw_mask, masks

@@ -25,7 +25,8 @@ from torch import Tensor
 from latentpde.diffusion.schedule import Schedule
 from latentpde.latent import Statistics
 from latentpde.nn import Conditions, InferenceEncoder, Units
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.training.config import DenoiserTable, EncoderTable
 from latentpde.training.data import RegimeData, on_device
 

@@ -29,7 +29,8 @@ from latentpde.estimators.map import Map
 from latentpde.latent import Latent
 from latentpde.nn import Conditions, Denoiser
 from latentpde.nn.weights import SHIPPED, Trained, load_weights
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.progress import Advance, progress
 
 CASES_AT_ONCE = 64

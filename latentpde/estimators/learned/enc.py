@@ -14,7 +14,8 @@ from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.learned.posterior import LearnedPosterior, encode, posterior
 from latentpde.latent import Latent
 from latentpde.nn.weights import SHIPPED, load_weights
-from latentpde.observation import Observation, ObservationOperator
+from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 
 
 @dataclass(frozen=True, kw_only=True)

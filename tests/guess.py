@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from latentpde.bench.benchmark import cases_of
+from latentpde.bench.jobs import Job
 from latentpde.bench.rows import row
-from latentpde.bench.runs import Job
 from latentpde.estimators import Estimator
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior

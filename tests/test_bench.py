@@ -13,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from latentpde.bench import benchmarks, comparison, peers, run_benchmark, scaling, studies
+from latentpde.bench import benchmarks, run_benchmark
 from latentpde.bench.benchmark import cases_of, make_plan
 from latentpde.bench.figures import Panel, panel_grid
+from latentpde.bench.jobs import Job, Part, measure
 from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
-from latentpde.bench.runs import Job, Part, measure
 from latentpde.bench.store import Store
+from latentpde.bench.studies import ablations as studies
+from latentpde.bench.studies import comparison, peers, scaling
 from latentpde.bench.tables import Table, number
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import make_estimator

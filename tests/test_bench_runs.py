@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from guess import Guess, job_of
 
-import latentpde.bench.runs as runs
+import latentpde.bench.jobs as runs
 import latentpde.bench.schedule as schedule
 from latentpde.bench import run_benchmark, run_benchmarks
 from latentpde.bench.benchmark import cases_of
+from latentpde.bench.jobs import Job, Part, measure, picture
 from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.rows import row, with_options
-from latentpde.bench.runs import Job, Part, measure, picture
 from latentpde.bench.schedule import missing
 from latentpde.bench.store import Picture, Store, frame
 from latentpde.errors import DataError

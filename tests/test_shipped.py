@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from latentpde.branches import BRANCHES, chosen_branch
+from latentpde.bench.branches import BRANCHES, chosen_branch
 from latentpde.estimators import reconstruct
 from latentpde.nn.weights import load_weights
 from latentpde.pde import families

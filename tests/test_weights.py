@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_weights import write_tiny
 
-from latentpde.branches import branch_record, chosen_branch, select_branches
+from latentpde.bench.branches import branch_record, chosen_branch, select_branches
 from latentpde.errors import DataError, UsageError
 from latentpde.nn.weights import load_weights
 from latentpde.pde import families

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from latentpde.branches import BRANCHES, branch_record
+from latentpde.bench.branches import BRANCHES, branch_record
 from latentpde.estimators import reconstruct
 from latentpde.nn.weights import SHIPPED
 from latentpde.scores.metrics import rmse

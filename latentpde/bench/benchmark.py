@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from latentpde.bench.jobs import SEED, Job, hardware
 from latentpde.bench.lines import Line, append_lines, read_lines
 from latentpde.bench.rows import Row, chosen_rows
-from latentpde.bench.runs import SEED, Job, hardware
 from latentpde.bench.schedule import run
 from latentpde.bench.store import Store, frame
 from latentpde.bench.tables import Frame, Table

@@ -13,8 +13,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from latentpde.bench.jobs import Job, picture, true_fields
 from latentpde.bench.rows import Row
-from latentpde.bench.runs import Job, picture, true_fields
 from latentpde.bench.store import Store
 from latentpde.estimators import methods
 from latentpde.report.fields import MAGNITUDE, MARKERS, PALETTE, SIGNED

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from latentpde.bench.runs import Job, Part, measure
+from latentpde.bench.jobs import Job, Part, measure
 from latentpde.bench.store import Store
 from latentpde.errors import UsageError
 from latentpde.memory import keep_freed_memory

@@ -23,7 +23,7 @@ from latentpde.bench.tables import Frame
 from latentpde.io.files import atomic_path
 
 if TYPE_CHECKING:
-    from latentpde.bench.runs import Job
+    from latentpde.bench.jobs import Job
 
 _SCORES = ("rmse", "mae", "psd", "crps", "coverage90", "spread_error")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from latentpde.bench.benchmark import cases_of
+from latentpde.bench.jobs import Job, Part, solve, take_scores
 from latentpde.bench.rows import row
-from latentpde.bench.runs import Job, Part, solve, take_scores
 
 METHODS, REGIMES, NUM, NUM_SEEDS = ("exact", "3dvar", "enkf", "kriging"), ("balanced", "helmholtz"), 2, 6
 

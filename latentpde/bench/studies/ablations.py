@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
+from latentpde.bench.branches import BRANCHES
 from latentpde.bench.figures import look
+from latentpde.bench.jobs import Job, Solved, measures, short, solve
 from latentpde.bench.rows import PAPER, Row, row, with_options
-from latentpde.bench.runs import Job, Solved, measures, short, solve
 from latentpde.bench.store import failures
-from latentpde.bench.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
+from latentpde.bench.studies.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
-from latentpde.branches import BRANCHES
 from latentpde.errors import UsageError
 from latentpde.estimators import methods
 from latentpde.simulation import PAPER_REGIMES

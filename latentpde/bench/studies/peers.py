@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from latentpde.bench.benchmark import Plan, Study, benchmarks, cases_of
+from latentpde.bench.jobs import Job, Part, short, solve, true_fields
 from latentpde.bench.lines import Line
 from latentpde.bench.rows import Row, row
-from latentpde.bench.runs import Job, Part, short, solve, true_fields
 from latentpde.bench.tables import NONE, Table, number
 from latentpde.estimators.exact.estimator import Exact
 from latentpde.estimators.exact.likelihood import CollapsedModel

@@ -56,7 +56,7 @@ def _fresh_processes() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["latentpde.bench.scaling", "latentpde.estimators"])
+    context.set_forkserver_preload(["latentpde.bench.studies.scaling", "latentpde.estimators"])
     return context
 
 

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
+from latentpde.bench.branches import BRANCHES, recorded_choice
+from latentpde.bench.jobs import Job
 from latentpde.bench.rows import PAPER, VARIANTS, Row, chosen_rows
-from latentpde.bench.runs import Job
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
-from latentpde.branches import BRANCHES, recorded_choice
 from latentpde.estimators import methods
 from latentpde.report.fields import PALETTE
 from latentpde.scores.metrics import PSD_FLOOR

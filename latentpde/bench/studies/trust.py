@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
 from latentpde.bench.figures import looks
+from latentpde.bench.jobs import Job, Solved, measures, short
 from latentpde.bench.rows import Row, with_options
-from latentpde.bench.runs import Job, Solved, measures, short
 from latentpde.bench.store import failures
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.errors import UsageError

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
 from latentpde.bench.figures import Panel, field_grid, looks, panel_grid
+from latentpde.bench.jobs import Job, Solved, measures, picture, true_fields
 from latentpde.bench.rows import Row
-from latentpde.bench.runs import Job, Solved, measures, picture, true_fields
 from latentpde.bench.store import Store
-from latentpde.bench.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
+from latentpde.bench.studies.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.estimators import methods
 from latentpde.report.simulation import initial_condition_gallery, mask_gallery

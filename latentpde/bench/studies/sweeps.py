@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.figures import field_grid, looks
-from latentpde.bench.runs import Job
+from latentpde.bench.jobs import Job
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
 from latentpde.simulation import PAPER_REGIMES, masks, regimes
 

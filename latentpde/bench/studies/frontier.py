@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
 from latentpde.bench.figures import looks
+from latentpde.bench.jobs import Job, Solved, measures, take_scores
 from latentpde.bench.rows import row
-from latentpde.bench.runs import Job, Solved, measures, take_scores
 from latentpde.bench.schedule import BATCH
 from latentpde.bench.tables import NONE, Frame, Table, mean_and_error, number
 from latentpde.simulation import regimes

@@ -59,7 +59,7 @@ def test_estimators_keep_their_private_parts():
         ("import latentpde.simulation", "latentpde.simulation"),
         ("from latentpde import simulation as s", "latentpde.simulation"),
         ("from ..simulation.masks import radial", "latentpde.simulation.masks.radial"),
-        ("from .exact import _solve", "latentpde.estimators.exact.estimator._solve"),
+        ("from .exact import _solve", "latentpde.estimators.exact._solve"),
         ("def late():\n    from .. import simulation", "latentpde.simulation"),
     ],
 )

@@ -17,7 +17,7 @@ from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.grid import Grid
 from latentpde.observation import Observation
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 COARSE, FACTOR, FINE = (3, 4), 2, (6, 8)
 PLAIN = {"num_cycles": 1, "post_length": 0.0, "correction": 0.0, "localisation": 0.0, "inflation": 1.0}
 

@@ -21,13 +21,12 @@ from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
 from latentpde.bench.store import Store
-from latentpde.bench.studies import ablations as studies
 from latentpde.bench.studies import comparison, peers, scaling
 from latentpde.bench.tables import Table, number
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import make_estimator
 
-RECORDED = Path(__file__).parent / "data" / "bench_scores.json"
+RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
 
 
 def test_panels_show_their_fields():
@@ -62,7 +61,7 @@ def test_every_benchmark_takes_any_method(name, tmp_path, guess):
 
 
 def test_the_filters_ensemble_study_compares_with_its_pilot(monkeypatch):
-    monkeypatch.setattr(studies, "SIZES", (2, 32))
+    monkeypatch.setattr(ablations, "SIZES", (2, 32))
     filter_row = with_options(row("enkf-paper"), num_draws=32, num_members=32, background_options={"num_steps": 2})
     (line,) = measure([Part(Job(row=filter_row, simulation=cases_of("diffusion"), measure="members"), 0, 1)])
     assert line["apart"]["32"] == 0, "the same members give the same mean"

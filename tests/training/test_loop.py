@@ -19,7 +19,6 @@ from latentpde.errors import DataError, UsageError
 from latentpde.io.tensors import read_tensors
 from latentpde.nn.weights import build, load_weights
 from latentpde.pde import families
-from latentpde.training import checkpoints
 from latentpde.training.checkpoints import Checkpoint, checkpoint_paths
 from latentpde.training.data import load_or_simulate
 from latentpde.training.loop import Run, rate_factor, train
@@ -167,7 +166,7 @@ def test_a_full_disk_costs_no_checkpoint(tmp_path, monkeypatch):
         sync(handle)
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.os, "fsync", full)
+        patch.setattr("os.fsync", full)
         with pytest.raises(DataError, match=r"No space left on device.*--resume"):
             train(settings)
     folder = tmp_path / "full" / "encoder"

@@ -21,7 +21,7 @@ from latentpde.bench.lines import append_lines, read_lines
 from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
 from latentpde.bench.store import Store
-from latentpde.bench.studies import comparison, peers, scaling
+from latentpde.bench.studies import ablations, comparison, peers, scaling
 from latentpde.bench.tables import Table, number
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import make_estimator

@@ -14,13 +14,13 @@ cases = lp.simulate("diffusion", num=1, seed=7, mask="radial")
 # The method sees the readings and the coarse initial state. The group `truth` is not looked at.
 posterior = lp.reconstruct(cases, seed=0)
 
-mean = posterior.mean(resolution=128).isel(sample=0)
-truth = cases["truth/field"].isel(sample=0)
+mean = posterior.mean(resolution=128).isel(case=0)
+truth = cases["truth/field"].isel(case=0)
 error = np.sqrt(np.mean((mean.values - truth.values) ** 2))
 print(f"method {posterior.method}: RMSE {error:.3f}; the field's standard deviation is {truth.values.std():.3f}")
 
-estimated = posterior.coefficients.isel(sample=0).mean("draw")
-true = cases["truth/coefficients"].isel(sample=0)
+estimated = posterior.coefficients.isel(case=0).mean("draw")
+true = cases["truth/coefficients"].isel(case=0)
 for name in estimated.coefficient.values:
     print(f"  {name:<6} estimated {float(estimated.sel(coefficient=name)):+.3f}", end="")
     print(f"   true {float(true.sel(coefficient=name)):+.3f}")

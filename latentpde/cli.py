@@ -95,7 +95,7 @@ def simulate(
     mask: Annotated[str | None, typer.Option(help="One mask for all cases; see `latentpde list masks`.")] = None,
     sparsity: Annotated[float | None, typer.Option(help="Share of coarse cells observed. By default 0.05.")] = None,
     noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.15,
-    forcing: Annotated[bool, typer.Option(help="Whether the PDE has a source.")] = True,
+    source: Annotated[bool, typer.Option(help="Whether the PDE has a source.")] = True,
     observed: Annotated[Kind, typer.Option(help="What a reading is of.")] = Kind.lowres_solve,
     resolution: Annotated[int, typer.Option(min=4, help="Cells per side of the true field.")] = 128,
     pooling: Annotated[int, typer.Option(min=1, help="Fine cells per coarse cell and side.")] = 4,
@@ -114,7 +114,7 @@ def simulate(
         mask=mask,
         sparsity=sparsity,
         noise_std=noise_std,
-        forcing=forcing,
+        source=source,
         observed=observed.value,
         shape=(resolution, resolution),
         pooling=pooling,
@@ -131,7 +131,7 @@ def reconstruct(
     output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
     pde: Annotated[str | None, typer.Option(help="PDE family, where the file does not name it.")] = None,
     method: Annotated[str | None, typer.Option(help="See `latentpde list methods`.")] = None,
-    num_samples: Annotated[int, typer.Option(min=1, help="Posterior draws per case.")] = 12,
+    num_draws: Annotated[int, typer.Option(min=1, help="Posterior draws per case.")] = 12,
     resolution: Annotated[int | None, typer.Option(min=1, help="Cells along the shorter side. By default 128.")] = None,
     seed: Seed = 0,
     kind: Annotated[
@@ -144,7 +144,7 @@ def reconstruct(
     bounds: Annotated[
         list[str] | None, typer.Option(help="Interval of a coefficient: kappa=0.01:0.2. Repeatable.")
     ] = None,
-    forcing_std: Annotated[float | None, typer.Option(help="Strength of the source beforehand.")] = None,
+    source_prior_std: Annotated[float | None, typer.Option(help="Strength of the source beforehand.")] = None,
     num_modes: Annotated[
         int | None, typer.Option(min=0, help="Fourier modes of the source; 0 for none. By default 12.")
     ] = None,
@@ -154,8 +154,8 @@ def reconstruct(
     fine_initial: Annotated[
         Path | None, typer.Option(help="NetCDF file with a finer `initial`, in its group `truth` if it has one.")
     ] = None,
-    keep_samples: Annotated[bool, typer.Option("--keep-samples", help="Also write every draw.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Also write a report page about the first sample.")] = None,
+    keep_draws: Annotated[bool, typer.Option("--keep-draws", help="Also write every draw.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Also write a report page about the first case.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -189,22 +189,22 @@ def reconstruct(
         observation,
         pde,
         method=method,
-        num_samples=num_samples,
+        num_draws=num_draws,
         seed=seed,
         bounds=intervals or None,
-        forcing_std=forcing_std,
+        source_prior_std=source_prior_std,
         num_modes=num_modes,
         show_progress=not quiet,
         **options,
     )
-    posterior.to_netcdf(output, resolution, keep_samples, command=" ".join(["latentpde", *sys.argv[1:]]))
+    posterior.to_netcdf(output, resolution, keep_draws, command=" ".join(["latentpde", *sys.argv[1:]]))
     if report is not None:
         posterior.report(report, resolution=resolution)
-    for sample in range(len(observation)):
-        for warning in posterior.warnings(sample):
-            print(f"warning, case {sample}: {warning}", file=sys.stderr)
+    for case in range(len(observation)):
+        for warning in posterior.warnings(case):
+            print(f"warning, case {case}: {warning}", file=sys.stderr)
     if as_json:
-        summary = {"output": str(output), "num_samples": len(observation), "method": posterior.method}
+        summary = {"output": str(output), "num_cases": len(observation), "method": posterior.method}
         print(json.dumps(summary | {"settings": posterior.settings}))
     elif not quiet:
         print(f"{len(observation)} case(s) reconstructed by {posterior.method} in {output}")
@@ -230,13 +230,13 @@ def evaluate(
         "psd": f"PSD log error (floor {scores['psd_floor']:g})",
         "crps": {
             "fair": "CRPS (fair)",
-            "quantiles": "CRPS (from quantiles; exact with --keep-samples)",
+            "quantiles": "CRPS (from quantiles; exact with --keep-draws)",
             "point": "CRPS (of a point estimate: the MAE)",
         }[scores["crps_estimator"]],
         "coverage90": "coverage of 90 % intervals",
         "spread_error": "spread / error",
     }
-    print(f"{scores['num_samples']} case(s), method {scores['method']}, means over cases")
+    print(f"{scores['num_cases']} case(s), method {scores['method']}, means over cases")
     for name, label in labels.items():
         value = scores.get(name)
         print(f"  {label:<52}{'none' if value is None else f'{value:.4f}'}")

@@ -62,9 +62,9 @@ class Decoder:
         """Fourier coefficients at ``times``, in a block that holds both the initial state's modes and the source's."""
         times = as_times(times, z)
         theta, latent = self.latent.theta(z), self.latent
-        forcing = latent.forcing_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
-        u0_hat = grow(u0_hat, forcing.shape)
-        total = latent.family.solve(self._wavenumbers(u0_hat), times, theta, u0_hat, forcing)
+        source_hat = latent.source_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
+        u0_hat = grow(u0_hat, source_hat.shape)
+        total = latent.family.solve(self._wavenumbers(u0_hat), times, theta, u0_hat, source_hat)
         return total.expand(*total.shape[:-3], len(times), *total.shape[-2:])
 
     def source(self, z: Float[Tensor, "*batch latent"], grid: Grid) -> Float[Tensor, "*batch y x"]:
@@ -72,7 +72,7 @@ class Decoder:
         _, q = self.latent.split(z)
         if not self.latent.num_modes:
             return torch.zeros((*z.shape[:-1], *grid.shape), dtype=z.dtype, device=z.device)
-        return grid.synthesise(self.latent.forcing_spectrum(q))
+        return grid.synthesise(self.latent.source_spectrum(q))
 
     def _wavenumbers(self, block: Tensor) -> Wavenumbers:
         return wavenumbers((block.shape[-2], block.shape[-1]), self.extent, block.real.dtype, block.device)

@@ -1,6 +1,6 @@
-r"""The latent: raw coefficients and forcing, :math:`z = [r, q]`.
+r"""The latent: raw coefficients and source, :math:`z = [r, q]`.
 
-Coefficients come from ``r`` by a sigmoid onto their bounds, :math:`\theta = a + (b - a)\,\sigma(r)`. The forcing
+Coefficients come from ``r`` by a sigmoid onto their bounds, :math:`\theta = a + (b - a)\,\sigma(r)`. The source
 comes from ``q``: :math:`4 M^2` reals, reshaped to ``(half, part, row, col)`` with halves rows ``0 .. M-1`` and
 ``-M .. -1``, parts real and imaginary: a block in the sense of `latentpde.grid`. It is scaled so that
 :math:`q \sim N(0, \tau^2 I)` gives a field of pointwise standard deviation :math:`\tau` exactly: each of the
@@ -29,7 +29,7 @@ class Statistics:
     std: Float[Tensor, " latent"]
 
     @classmethod
-    def of(cls, z: Float[Tensor, "sample latent"], floor: float = 1e-6) -> Statistics:
+    def of(cls, z: Float[Tensor, "draw latent"], floor: float = 1e-6) -> Statistics:
         return cls(z.mean(0), z.std(0).clamp(min=floor))
 
     def normalise(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch latent"]:
@@ -45,13 +45,13 @@ class Latent:
 
     Args:
         family: the PDE family.
-        forcing_std: pointwise standard deviation ``tau`` of the source under the prior.
+        source_prior_std: pointwise standard deviation ``tau`` of the source under the prior.
         num_modes: ``M``, modes of the source per half axis; 0 for no source.
         bounds: ``(coefficient, 2)``; the family's own where left out.
     """
 
     family: Family
-    forcing_std: float = 0.5
+    source_prior_std: float = 0.5
     num_modes: int = 12
     bounds: Float[Tensor, "coefficient 2"] = field(default=None)  # pyright: ignore[reportArgumentType, reportAssignmentType]
 
@@ -67,25 +67,25 @@ class Latent:
                 f"{self.family.name} needs finite bounds (lower < upper) for each of {self.family.coefficient_names}, "
                 f"got {self.bounds.tolist()}"
             )
-        if not 0 < self.forcing_std < math.inf:
-            raise UsageError(f"the forcing's standard deviation must be positive, got {self.forcing_std}")
+        if not 0 < self.source_prior_std < math.inf:
+            raise UsageError(f"the source's standard deviation must be positive, got {self.source_prior_std}")
         if self.num_modes < 0:
-            raise UsageError(f"the number of forcing modes must not be negative, got {self.num_modes}")
+            raise UsageError(f"the number of source modes must not be negative, got {self.num_modes}")
 
     @property
     def num_coefficients(self) -> int:
         return len(self.family.coefficients)
 
     @property
-    def num_forcing(self) -> int:
+    def num_source(self) -> int:
         return 4 * self.num_modes**2
 
     @property
     def size(self) -> int:
-        return self.num_coefficients + self.num_forcing
+        return self.num_coefficients + self.num_source
 
     def split(self, z: Float[Tensor, "*batch latent"]) -> tuple[Tensor, Tensor]:
-        """Raw coefficients ``r`` and forcing ``q``."""
+        """Raw coefficients ``r`` and source ``q``."""
         if z.shape[-1] != self.size:
             raise UsageError(f"a latent of {self.family.name} has {self.size} entries, got {z.shape[-1]}")
         return z[..., : self.num_coefficients], z[..., self.num_coefficients :]
@@ -96,35 +96,35 @@ class Latent:
         return lower + (upper - lower) * torch.sigmoid(self.split(z)[0])
 
     def pack(
-        self, theta: Float[Tensor, "*batch coefficient"], q: Float[Tensor, "*batch forcing"]
+        self, theta: Float[Tensor, "*batch coefficient"], q: Float[Tensor, "*batch source"]
     ) -> Float[Tensor, "*batch latent"]:
-        """The latent of given coefficients, which must lie strictly inside the bounds, and forcing."""
+        """The latent of given coefficients, which must lie strictly inside the bounds, and source."""
         lower, upper = self.bounds.to(theta).unbind(-1)
         fraction = (theta - lower) / (upper - lower)
         if not bool(((fraction > 0) & (fraction < 1)).all()):
             raise UsageError(f"coefficients must lie strictly inside their bounds {self.bounds.tolist()}")
         return torch.cat([torch.logit(fraction), q], dim=-1)
 
-    def forcing_spectrum(self, q: Float[Tensor, "*batch forcing"]) -> Complex[Tensor, "*batch row col"]:
+    def source_spectrum(self, q: Float[Tensor, "*batch source"]) -> Complex[Tensor, "*batch row col"]:
         """Fourier coefficients of the source, as a block of ``2M`` rows and ``M`` columns."""
         m = self.num_modes
-        parts = q.unflatten(-1, (2, 2, m, m)) * forcing_scale(m)
+        parts = q.unflatten(-1, (2, 2, m, m)) * source_scale(m)
         return torch.complex(parts[..., 0, :, :], parts[..., 1, :, :]).flatten(-3, -2)
 
-    def sample(self, num: int, *, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        """Draws of the prior: coefficients uniform on their bounds, Gaussian forcing."""
+    def draw(self, num: int, *, generator: torch.Generator) -> Float[Tensor, "draw latent"]:
+        """Draws of the prior: coefficients uniform on their bounds, Gaussian source."""
         uniform = torch.rand((num, self.num_coefficients), dtype=torch.float64, generator=generator)
-        q = torch.randn((num, self.num_forcing), dtype=torch.float64, generator=generator)
-        return torch.cat([torch.logit(uniform, eps=1e-12), self.forcing_std * q], dim=-1)
+        q = torch.randn((num, self.num_source), dtype=torch.float64, generator=generator)
+        return torch.cat([torch.logit(uniform, eps=1e-12), self.source_prior_std * q], dim=-1)
 
     def log_prior(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch"]:
-        """Log density of `sample` (a uniform coefficient is a logistic raw one)."""
+        """Log density of `draw` (a uniform coefficient is a logistic raw one)."""
         r, q = self.split(z)
         logistic = torch.nn.functional.logsigmoid(r) + torch.nn.functional.logsigmoid(-r)
-        gaussian = -0.5 * (q / self.forcing_std) ** 2 - math.log(self.forcing_std * math.sqrt(2 * math.pi))
+        gaussian = -0.5 * (q / self.source_prior_std) ** 2 - math.log(self.source_prior_std * math.sqrt(2 * math.pi))
         return logistic.sum(-1) + gaussian.sum(-1)
 
 
-def forcing_scale(num_modes: int) -> float:
+def source_scale(num_modes: int) -> float:
     """Amplitude per unit of ``q``; see the module's docstring."""
     return 1 / math.sqrt(8 * num_modes**2 - 6 * num_modes) if num_modes else 1.0

@@ -20,7 +20,7 @@ def rows(what: str) -> list[dict[str, str]]:
                     f"{name} in [{low:g}, {high:g}]"
                     for name, (low, high) in zip(r.pde.coefficient_names, r.ranges, strict=True)
                 )
-                + f"; source {r.forcing_std:g}; time {r.time:g}",
+                + f"; source {r.source_prior_std:g}; time {r.time:g}",
             }
             for r in regimes
         ]

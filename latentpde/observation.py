@@ -42,8 +42,8 @@ class Observation:
     """Readings of one or many cases. Build one with `from_arrays` or `from_dataset`, which check it.
 
     Args:
-        values: readings; zero where there is none. Cells have axes ``(sample, time, y, x)``, points
-            ``(sample, time, sensor)``.
+        values: readings; zero where there is none. Cells have axes ``(case, time, y, x)``, points
+            ``(case, time, sensor)``.
         mask: where there is a reading.
         noise_std: standard deviation of each reading's noise.
         times: PDE times of the snapshots.
@@ -52,29 +52,29 @@ class Observation:
         observed: the kind of reading.
         positions: ``(y, x)`` of each sensor, for points.
         pooling: how many samples per side a coarse cell averages; ``None`` for a true average, 1 for a sample.
-        family, bounds, forcing_std, num_modes: what is known of the PDE beforehand, where the data's source says so.
+        family, bounds, source_prior_std, num_modes: what is known of the PDE beforehand, where the data's source says so.
         regime: the simulator's name for that.
-        batched: whether results keep their sample axis.
+        batched: whether results keep their case axis.
         fine_initial: samples of the initial state on a whole-number refinement of ``grid``, where somebody knows it
             that well; methods then decode from it, and take ``initial`` only for what the coarse solve sees.
     """
 
-    values: Float[Tensor, "sample time *reading"]
-    mask: Bool[Tensor, "sample time *reading"]
-    noise_std: Float[Tensor, "sample time *reading"]
+    values: Float[Tensor, "case time *reading"]
+    mask: Bool[Tensor, "case time *reading"]
+    noise_std: Float[Tensor, "case time *reading"]
     times: Float[Tensor, " time"]
-    initial: Float[Tensor, "sample y x"] | None
+    initial: Float[Tensor, "case y x"] | None
     grid: Grid
     observed: Observed = "lowres-solve"
-    positions: Float[Tensor, "sample sensor 2"] | None = None
+    positions: Float[Tensor, "case sensor 2"] | None = None
     pooling: int | None = None
     family: str | None = None
     bounds: Float[Tensor, "coefficient 2"] | None = None
-    forcing_std: float | None = None
+    source_prior_std: float | None = None
     num_modes: int | None = None
     regime: str | None = None
     batched: bool = True
-    fine_initial: Float[Tensor, "sample fine_y fine_x"] | None = None
+    fine_initial: Float[Tensor, "case fine_y fine_x"] | None = None
 
     @classmethod
     def from_arrays(
@@ -94,16 +94,16 @@ class Observation:
         """Check plain arrays and make an observation of them.
 
         Args:
-            values: ``([sample,] [time,] y, x)`` for cells, ``([sample,] [time,] sensor)`` for points; the time
+            values: ``([case,] [time,] y, x)`` for cells, ``([case,] [time,] sensor)`` for points; the time
                 axis may be left out where there is one snapshot. NaN means no reading.
-            initial: ``([sample,] y, x)``.
+            initial: ``([case,] y, x)``.
             times: one per snapshot.
-            noise_std: one number, or one per reading: shaped as the readings, with or without sample and time.
+            noise_std: one number, or one per reading: shaped as the readings, with or without case and time.
             mask: true where a reading counts, shaped likewise; all finite readings by default.
             grid: the coarse grid; by default the unit square with the shape of ``initial`` or of the cells.
-            positions: ``([sample,] sensor, 2)`` as ``(y, x)``; makes the readings points.
-            fine_initial: ``([sample,] y, x)``, a whole number of times as many cells as ``initial`` along each side.
-            known: ``pooling``, ``family``, ``bounds``, ``forcing_std``, ``num_modes``, ``regime``.
+            positions: ``([case,] sensor, 2)`` as ``(y, x)``; makes the readings points.
+            fine_initial: ``([case,] y, x)``, a whole number of times as many cells as ``initial`` along each side.
+            known: ``pooling``, ``family``, ``bounds``, ``source_prior_std``, ``num_modes``, ``regime``.
         """
         times = torch.atleast_1d(_float64(times, "times"))
         values = _float64(values, "readings")
@@ -120,11 +120,11 @@ class Observation:
             values = values[:, None]
         if values.ndim != core + 2 or values.shape[1] != len(times):
             raise DataError(
-                f"expected readings with axes ([sample,] time, {'y, x' if core == 2 else 'sensor'}) and "
+                f"expected readings with axes ([case,] time, {'y, x' if core == 2 else 'sensor'}) and "
                 f"{len(times)} time(s), got shape {tuple(values.shape)}; are axes swapped?"
             )
         if not values.shape[0]:
-            raise DataError("there are no samples: the readings have a sample axis of length 0")
+            raise DataError("there are no cases: the readings have a case axis of length 0")
         if mask is not None:
             mask = _like_readings(torch.as_tensor(mask, dtype=torch.bool), values, "mask")
         noise_std = _float64(noise_std, "noise standard deviation")
@@ -153,17 +153,17 @@ class Observation:
         return observation_from_dataset(dataset, **overrides)
 
     @property
-    def num_samples(self) -> int:
+    def num_cases(self) -> int:
         return self.values.shape[0]
 
     @property
     def num_readings(self) -> Tensor:
-        """How many readings each sample has."""
+        """How many readings each case has."""
         return self.mask.flatten(1).sum(1)
 
     @property
-    def typical_variance(self) -> Float[Tensor, " sample"]:
-        """Of each sample's noise: the harmonic mean over its readings."""
+    def typical_variance(self) -> Float[Tensor, " case"]:
+        """Of each case's noise: the harmonic mean over its readings."""
         return self.num_readings.double() / (self.mask / self.noise_std**2).flatten(1).sum(1)
 
     @property
@@ -178,7 +178,7 @@ class Observation:
         """The grid that methods without a decoder work on."""
         return self.grid.refine(self.refinement)
 
-    def initial_spectrum(self) -> Complex[Tensor, "sample row col"]:
+    def initial_spectrum(self) -> Complex[Tensor, "case row col"]:
         """Fourier coefficients of the initial state as well as it is known: the fine one's, else the coarse one's."""
         if self.fine_initial is not None:
             return self.fine_grid.analyse(self.fine_initial)
@@ -187,14 +187,14 @@ class Observation:
         return unpool_spectrum(self.initial, self.grid, self.pooling)
 
     def __len__(self) -> int:
-        return self.num_samples
+        return self.num_cases
 
     def __getitem__(self, index: slice | int) -> Observation:
-        """Some of the samples."""
+        """Some of the cases."""
         if isinstance(index, int):
             return self[range(len(self))[index] : range(len(self))[index] + 1]
-        per_sample = ("values", "mask", "noise_std", "initial", "positions", "fine_initial")
-        chosen = {name: getattr(self, name)[index] for name in per_sample if getattr(self, name) is not None}
+        per_case = ("values", "mask", "noise_std", "initial", "positions", "fine_initial")
+        chosen = {name: getattr(self, name)[index] for name in per_case if getattr(self, name) is not None}
         return replace(self, **chosen)
 
 
@@ -206,10 +206,10 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, f
         mask = finite
     elif bool((mask & ~finite).any()):
         raise DataError(f"{int((mask & ~finite).sum())} readings that the mask marks as observed are NaN")
-    num_samples = values.shape[0]
+    num_cases = values.shape[0]
     empty = (mask.flatten(1).sum(1) == 0).nonzero().flatten().tolist()
     if empty:
-        raise DataError(f"no observation at all in sample(s) {_some(empty)}: every reading is missing or masked")
+        raise DataError(f"no observation at all in case(s) {_some(empty)}: every reading is missing or masked")
 
     noise = noise_std.expand(values.shape) if noise_std.numel() > 1 else noise_std.reshape(()).expand(values.shape)
     if not bool((torch.isfinite(noise) & (noise > 0))[mask].all()):
@@ -219,7 +219,7 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, f
         raise DataError(f"times must be finite and not negative, got {times.tolist()}")
 
     if initial is not None:
-        initial = _checked_states(initial, num_samples, "initial state")
+        initial = _checked_states(initial, num_cases, "initial state")
     cells = tuple(values.shape[-2:]) if positions is None else None
     if grid is None:
         shape = tuple(initial.shape[-2:]) if initial is not None else cells
@@ -231,14 +231,14 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, f
             raise DataError(f"the {what} have shape {shape}, the coarse grid {grid.shape}: they must agree (y, x)")
 
     if fine_initial is not None:
-        fine_initial = _checked_states(fine_initial, num_samples, "fine initial state")
+        fine_initial = _checked_states(fine_initial, num_cases, "fine initial state")
         initial = _checked_averages(fine_initial, initial, grid)
 
     if positions is not None:
-        positions = positions.expand(num_samples, *positions.shape[-2:]) if positions.ndim == 2 else positions
-        if tuple(positions.shape) != (num_samples, values.shape[-1], 2):
+        positions = positions.expand(num_cases, *positions.shape[-2:]) if positions.ndim == 2 else positions
+        if tuple(positions.shape) != (num_cases, values.shape[-1], 2):
             raise DataError(
-                f"expected positions of shape ({num_samples}, {values.shape[-1]}, 2), got {tuple(positions.shape)}"
+                f"expected positions of shape ({num_cases}, {values.shape[-1]}, 2), got {tuple(positions.shape)}"
             )
         low = torch.tensor(grid.origin, dtype=torch.float64)
         high = low + torch.tensor(grid.extent, dtype=torch.float64)
@@ -268,10 +268,10 @@ def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, f
     )
 
 
-def _checked_states(states: Tensor, num_samples: int, what: str) -> Tensor:
+def _checked_states(states: Tensor, num_cases: int, what: str) -> Tensor:
     states = states if states.ndim == 3 else states[None]
-    if states.ndim != 3 or states.shape[0] != num_samples:
-        raise DataError(f"expected {num_samples} {what}(s) with axes (sample, y, x), got shape {tuple(states.shape)}")
+    if states.ndim != 3 or states.shape[0] != num_cases:
+        raise DataError(f"expected {num_cases} {what}(s) with axes (case, y, x), got shape {tuple(states.shape)}")
     bad = int((~torch.isfinite(states)).sum())
     if bad:
         raise DataError(f"the {what} has {bad} NaN or infinite values; fill them before reconstructing")
@@ -295,22 +295,22 @@ def _checked_averages(fine: Tensor, coarse: Tensor | None, grid: Grid) -> Tensor
     wrong = (apart > allowed).nonzero().flatten().tolist()
     if wrong:
         raise DataError(
-            f"the fine initial state and the coarse one differ in sample(s) {_some(wrong)}: its averages over coarse "
-            f"cells are {float(apart[wrong[0]]):.3g} off; are samples, axes or units mixed up?"
+            f"the fine initial state and the coarse one differ in case(s) {_some(wrong)}: its averages over coarse "
+            f"cells are {float(apart[wrong[0]]):.3g} off; are cases, axes or units mixed up?"
         )
     return coarse
 
 
 def _like_readings(array: Tensor, values: Tensor, what: str) -> Tensor:
-    """Expand an array that has the readings' shape, perhaps without its sample and time axes."""
-    num_samples, num_times, *core = values.shape
+    """Expand an array that has the readings' shape, perhaps without its case and time axes."""
+    num_cases, num_times, *core = values.shape
     if array.shape == values.shape:
         return array
     if list(array.shape) == core:
         return array.expand(values.shape)
     if list(array.shape) == [num_times, *core]:
         return array.expand(values.shape)
-    if list(array.shape) == [num_samples, *core] and num_times == 1:
+    if list(array.shape) == [num_cases, *core] and num_times == 1:
         return array[:, None]
     raise DataError(f"the {what} has shape {tuple(array.shape)}, the readings {tuple(values.shape)}: they must agree")
 

@@ -36,7 +36,7 @@ class ObservationOperator:
         self._weights = (weights / (counts + EPSILON).reshape(-1, *[1] * (variance.ndim - 1)))[:, None]
         self._values = observation.values[:, None]
 
-    def predict(self, z: Float[Tensor, "#sample draw latent"]) -> Float[Tensor, "sample draw time *reading"]:
+    def predict(self, z: Float[Tensor, "#case draw latent"]) -> Float[Tensor, "case draw time *reading"]:
         """Readings without noise, observed or not."""
         observation = self.observation
         spectrum = self.decoder.spectrum(z, self._u0_hat.to(_complex_like(z)), observation.times.to(z))
@@ -48,13 +48,13 @@ class ObservationOperator:
         assert positions is not None
         return evaluate(spectrum, positions[:, None, None].to(z), observation.grid.extent, observation.grid.origin)
 
-    def residual(self, z: Float[Tensor, "#sample draw latent"]) -> Float[Tensor, "sample draw"]:
+    def residual(self, z: Float[Tensor, "#case draw latent"]) -> Float[Tensor, "case draw"]:
         """The masked residual ``J``."""
         return (self._weights.to(z) * (self.predict(z) - self._values.to(z)) ** 2).flatten(2).sum(-1)
 
     def residual_and_gradient(
-        self, z: Float[Tensor, "sample draw latent"]
-    ) -> tuple[Float[Tensor, "sample draw"], Float[Tensor, "sample draw latent"]]:
+        self, z: Float[Tensor, "case draw latent"]
+    ) -> tuple[Float[Tensor, "case draw"], Float[Tensor, "case draw latent"]]:
         """``J`` and its derivatives. Draws do not interact, so the gradient of the sum is each one's own."""
         with torch.enable_grad():
             z = z.detach().requires_grad_(True)

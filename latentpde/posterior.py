@@ -32,15 +32,15 @@ _CHUNK_VALUES = 2**24  # field values decoded at once: 128 MB
 class Posterior(ABC):
     """Draws of the field given an observation.
 
-    Fields come back as `xarray.DataArray` with physical coordinates; the axes are ``(sample, y, x)``, with
-    ``time`` before ``y`` where several times are asked for, and without ``sample`` where the observation
+    Fields come back as `xarray.DataArray` with physical coordinates; the axes are ``(case, y, x)``, with
+    ``time`` before ``y`` where several times are asked for, and without ``case`` where the observation
     had none. A method without a spread has one draw, and its `std` is NaN rather than a false zero.
 
     Args:
         observation: what was conditioned on.
         method: name of the method.
         settings: its options and seed, for the record.
-        diagnostics: what the method has to say about its own success; arrays are per sample.
+        diagnostics: what the method has to say about its own success; arrays are per case.
     """
 
     observation: Observation
@@ -53,21 +53,19 @@ class Posterior(ABC):
     def num_draws(self) -> int: ...
 
     @abstractmethod
-    def fields(
-        self, samples: slice, grid: Grid, times: Float[Tensor, " time"]
-    ) -> Float[Tensor, "sample draw time y x"]:
-        """Draws of the field for some of the samples."""
+    def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y x"]:
+        """Draws of the field for some of the cases."""
 
-    def means(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y x"]:
+    def means(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y x"]:
         """The posterior mean; methods that know it better than their draws do override this."""
-        return self.fields(samples, grid, times).mean(1)
+        return self.fields(cases, grid, times).mean(1)
 
-    def stds(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y x"]:
+    def stds(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y x"]:
         """The posterior standard deviation; overridden like `means`."""
-        return _spread(self.fields(samples, grid, times))
+        return _spread(self.fields(cases, grid, times))
 
-    def warnings(self, sample: int) -> list[str]:
-        """What a reader of one sample's result must know before trusting it, as sentences; mostly nothing."""
+    def warnings(self, case: int) -> list[str]:
+        """What a reader of one case's result must know before trusting it, as sentences; mostly nothing."""
         return []
 
     @property
@@ -86,36 +84,36 @@ class Posterior(ABC):
         return self._map("std", self.stds, resolution, times)
 
     def draws(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
-        """All draws, with an axis ``draw`` after ``sample``."""
-        return self._map("samples", self.fields, resolution, times, ("draw",))
+        """All draws, with an axis ``draw`` after ``case``."""
+        return self._map("draws", self.fields, resolution, times, ("draw",))
 
     def quantiles(
         self, levels: Sequence[float] = QUANTILES, resolution=None, times: Sequence[float] | None = None
     ) -> xr.DataArray:
-        """Pointwise quantiles of the draws, with an axis ``quantile`` after ``sample``."""
+        """Pointwise quantiles of the draws, with an axis ``quantile`` after ``case``."""
         array = self._map(
             "quantiles", lambda *args: _quantiles(self.fields(*args), levels), resolution, times, ("quantile",)
         )
         return array.assign_coords(quantile=list(levels))
 
-    def summary(self, resolution=None, keep_samples: bool = False) -> xr.Dataset:
+    def summary(self, resolution=None, keep_draws: bool = False) -> xr.Dataset:
         """Everything that ``out.nc`` holds."""
         from latentpde.io.layout import posterior_to_dataset
 
-        return posterior_to_dataset(self, resolution, keep_samples)
+        return posterior_to_dataset(self, resolution, keep_draws)
 
-    def to_netcdf(self, path: str | Path, resolution=None, keep_samples: bool = False, command: str = "") -> None:
+    def to_netcdf(self, path: str | Path, resolution=None, keep_draws: bool = False, command: str = "") -> None:
         from latentpde.io.netcdf import write_netcdf
 
         write_netcdf(
-            self.summary(resolution, keep_samples).assign_attrs(history=command or "latentpde.reconstruct"), path
+            self.summary(resolution, keep_draws).assign_attrs(history=command or "latentpde.reconstruct"), path
         )
 
-    def report(self, path: str | Path, truth=None, sample: int = 0, resolution=None) -> None:
-        """A self-contained page about one sample; with ``truth`` (a field on any grid) also the error."""
+    def report(self, path: str | Path, truth=None, case: int = 0, resolution=None) -> None:
+        """A self-contained page about one case; with ``truth`` (a field on any grid) also the error."""
         from latentpde.report.page import write_report
 
-        write_report(self, path, truth=truth, sample=sample, resolution=resolution)
+        write_report(self, path, truth=truth, case=case, resolution=resolution)
 
     def _map(
         self,
@@ -129,22 +127,22 @@ class Posterior(ABC):
 
         grid = self.grid(resolution)
         when = self.observation.times[-1:] if times is None else as_times(times, self.observation.times)
-        per_sample = self.num_draws * len(when) * grid.shape[0] * grid.shape[1]
-        step = max(1, _CHUNK_VALUES // per_sample)
+        per_case = self.num_draws * len(when) * grid.shape[0] * grid.shape[1]
+        step = max(1, _CHUNK_VALUES // per_case)
         with torch.no_grad():
             chunks = [
-                function(slice(i, i + step), grid, when).numpy() for i in range(0, self.observation.num_samples, step)
+                function(slice(i, i + step), grid, when).numpy() for i in range(0, self.observation.num_cases, step)
             ]
         y, x = (c.numpy() for c in grid.coordinates())
-        dims = ("sample", *extra_dims, "time", "y", "x")
+        dims = ("case", *extra_dims, "time", "y", "x")
         array = xr.DataArray(
             np.concatenate(chunks), dims=dims, coords={"time": when.numpy(), "y": y, "x": x}, name=name
         )
         return self.finish(array if times is not None else array.isel(time=-1))
 
     def finish(self, array: xr.DataArray) -> xr.DataArray:
-        """Drop the sample axis where the observation had none."""
-        return array if self.observation.batched else array.isel(sample=0)
+        """Drop the case axis where the observation had none."""
+        return array if self.observation.batched else array.isel(case=0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -158,21 +156,21 @@ class PDEPosterior(Posterior):
 
     @property
     @abstractmethod
-    def thetas(self) -> Float[Tensor, "sample draw coefficient"]: ...
+    def thetas(self) -> Float[Tensor, "case draw coefficient"]: ...
 
     @abstractmethod
-    def sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample draw y x"]:
-        """Draws of the source for some of the samples."""
+    def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case draw y x"]:
+        """Draws of the source for some of the cases."""
 
     @cached_property
     def coefficients(self) -> xr.DataArray:
-        """Draws of the PDE's coefficients, axes ``(sample, draw, coefficient)``."""
+        """Draws of the PDE's coefficients, axes ``(case, draw, coefficient)``."""
         import xarray as xr
 
         names = list(self.latent.family.coefficient_names)
         array = xr.DataArray(
             self.thetas.numpy(),
-            dims=("sample", "draw", "coefficient"),
+            dims=("case", "draw", "coefficient"),
             coords={"coefficient": names},
             name="coefficients",
         )
@@ -187,9 +185,9 @@ class PDEPosterior(Posterior):
         array = self._map("source_std", lambda s, grid, _: _spread(self.sources(s, grid)[:, :, None]), resolution, None)
         return array.drop_vars("time")
 
-    def source_means(self, samples: slice, grid: Grid) -> Float[Tensor, "sample y x"]:
+    def source_means(self, cases: slice, grid: Grid) -> Float[Tensor, "case y x"]:
         """The posterior mean of the source; overridden like `means`."""
-        return self.sources(samples, grid).mean(1)
+        return self.sources(cases, grid).mean(1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -199,13 +197,13 @@ class LatentPosterior(PDEPosterior):
     Args:
         decoder: latents to fields.
         z: the draws.
-        initial_hat: Fourier coefficients of the initial state for some of the samples, the same for all draws or one
+        initial_hat: Fourier coefficients of the initial state for some of the cases, the same for all draws or one
             per draw; a function, because draws of fine states are large and cheap to make again.
     """
 
     decoder: Decoder
-    z: Float[Tensor, "sample draw latent"]
-    initial_hat: Callable[[slice], Complex[Tensor, "sample draw row col"]]
+    z: Float[Tensor, "case draw latent"]
+    initial_hat: Callable[[slice], Complex[Tensor, "case draw row col"]]
 
     @property
     def num_draws(self) -> int:
@@ -216,16 +214,14 @@ class LatentPosterior(PDEPosterior):
         return self.decoder.latent
 
     @property
-    def thetas(self) -> Float[Tensor, "sample draw coefficient"]:
+    def thetas(self) -> Float[Tensor, "case draw coefficient"]:
         return self.latent.theta(self.z)
 
-    def fields(
-        self, samples: slice, grid: Grid, times: Float[Tensor, " time"]
-    ) -> Float[Tensor, "sample draw time y x"]:
-        return grid.synthesise(self.decoder.spectrum(self.z[samples], self.initial_hat(samples), times))
+    def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y x"]:
+        return grid.synthesise(self.decoder.spectrum(self.z[cases], self.initial_hat(cases), times))
 
-    def sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample draw y x"]:
-        return self.decoder.source(self.z[samples], grid)
+    def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case draw y x"]:
+        return self.decoder.source(self.z[cases], grid)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -243,28 +239,26 @@ class FieldPosterior(Posterior):
     """
 
     native: Grid
-    values: Float[Tensor, "sample draw time y x"]
-    mean_values: Float[Tensor, "sample time y x"] | None = None
-    variance: Float[Tensor, "sample time y x"] | None = None
+    values: Float[Tensor, "case draw time y x"]
+    mean_values: Float[Tensor, "case time y x"] | None = None
+    variance: Float[Tensor, "case time y x"] | None = None
 
     @property
     def num_draws(self) -> int:
         return self.values.shape[1]
 
-    def fields(
-        self, samples: slice, grid: Grid, times: Float[Tensor, " time"]
-    ) -> Float[Tensor, "sample draw time y2 x2"]:
-        return self._on(grid, self.values[samples][:, :, self._snapshots(times)])
+    def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y2 x2"]:
+        return self._on(grid, self.values[cases][:, :, self._snapshots(times)])
 
-    def means(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y2 x2"]:
+    def means(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y2 x2"]:
         if self.mean_values is None:
-            return super().means(samples, grid, times)
-        return self._on(grid, self.mean_values[samples][:, self._snapshots(times)])
+            return super().means(cases, grid, times)
+        return self._on(grid, self.mean_values[cases][:, self._snapshots(times)])
 
-    def stds(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y2 x2"]:
+    def stds(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y2 x2"]:
         if self.variance is None or not self.has_spread:
-            return super().stds(samples, grid, times)
-        variance = self.variance[samples][:, self._snapshots(times)]
+            return super().stds(cases, grid, times)
+        variance = self.variance[cases][:, self._snapshots(times)]
         return torch.sqrt(variance if grid == self.native else _linear(_linear(variance, grid, 0), grid, 1))
 
     def _on(self, grid: Grid, values: Tensor) -> Tensor:

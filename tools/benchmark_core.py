@@ -45,11 +45,11 @@ def measure_simulation(num: int = 5000) -> dict:
     return {"num": num, "seconds": round(seconds, 1), "peak_mb": round(peak / 1024), "file_mb": round(size / 2**20)}
 
 
-def measure_method(method: str, regime: str, num: int, num_samples: int) -> dict:
+def measure_method(method: str, regime: str, num: int, num_draws: int) -> dict:
     cases = simulate(regime, num=num, seed=SEED)
     truth = cases["truth/field"].values.astype(float)
     start = time.perf_counter()
-    posterior = reconstruct(cases, method=method, num_samples=num_samples)
+    posterior = reconstruct(cases, method=method, num_draws=num_draws)
     mean = posterior.mean().values
     seconds = time.perf_counter() - start
     draws = posterior.draws().values if posterior.has_spread else None
@@ -71,8 +71,8 @@ def main(parts: list[str]) -> None:
         if part == "simulate":
             results["simulate"] = measure_simulation()
         else:
-            num, num_samples = (64, 1) if part == "map" else (100, 40)
-            results[part] = {regime: measure_method(part, regime, num, num_samples) for regime in PAPER_REGIMES}
+            num, num_draws = (64, 1) if part == "map" else (100, 40)
+            results[part] = {regime: measure_method(part, regime, num, num_draws) for regime in PAPER_REGIMES}
         print(part, json.dumps(results[part], indent=1), flush=True)
         PATH.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -45,7 +45,7 @@ def _score(regime: str, mask: str, start: int, stop: int) -> list[dict]:
     seed = SEED + EVALUATION_MASKS.index(mask)
     cases = Simulation(regime=regime, mask=mask, seed=seed).cases(start, stop)
     begin = time.perf_counter()
-    posterior = reconstruct(cases, method="exact", num_samples=NUM_DRAWS, sweep=SWEEP)
+    posterior = reconstruct(cases, method="exact", num_draws=NUM_DRAWS, sweep=SWEEP)
     mean, draws = posterior.mean().values, posterior.draws().values
     seconds = (time.perf_counter() - begin) / (stop - start)
     truth = cases["truth/field"].values.astype(float)

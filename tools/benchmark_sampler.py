@@ -85,7 +85,7 @@ def whole(regime: str, weights: str, repeats: int) -> dict:
     """From the call to mean and draws at 128 x 128."""
 
     def run(cases):
-        posterior = reconstruct(cases, method="enc-diffusion", num_samples=NUM_MEMBERS, weights=weights)
+        posterior = reconstruct(cases, method="enc-diffusion", num_draws=NUM_MEMBERS, weights=weights)
         return posterior.mean(128), posterior.draws(128)
 
     one, many = simulate(regime, num=1, seed=3), simulate(regime, num=100, seed=4)

@@ -22,7 +22,7 @@ from latentpde.simulation import PAPER_REGIMES, simulate
 
 def seconds(method: str, case) -> float:
     start = time.perf_counter()
-    posterior = reconstruct(case, method=method, num_samples=12)
+    posterior = reconstruct(case, method=method, num_draws=12)
     _ = posterior.mean().values, posterior.draws().values
     return time.perf_counter() - start
 
@@ -34,7 +34,7 @@ def share_of_time(regime: str, num: int) -> dict[str, float]:
     profile = cProfile.Profile()
     profile.enable()
     for i in range(num):
-        seconds("exact", cases.isel(sample=slice(i, i + 1)))
+        seconds("exact", cases.isel(case=slice(i, i + 1)))
     profile.disable()
     torch.set_num_threads(threads)
     stats = pstats.Stats(profile)
@@ -59,7 +59,7 @@ def main(num: int, num_map: int) -> None:
     results: dict = {"threads": torch.get_num_threads(), "num": num, "num_map": num_map, "regimes": {}}
     for regime in PAPER_REGIMES:
         cases = simulate(regime, num=num, seed=11)
-        singles = [cases.isel(sample=slice(i, i + 1)) for i in range(num)]
+        singles = [cases.isel(case=slice(i, i + 1)) for i in range(num)]
         seconds("exact", singles[0])  # tables that are made once
         of_map, of_exact = [], []
         for i, case in enumerate(singles):

@@ -26,9 +26,9 @@ def teaser() -> Figure:
     with as_file(files("latentpde") / "data" / "demo.nc") as path:
         cases = lp.open_cases(path)
     posterior = lp.reconstruct(cases)
-    readings = cases["observed"].isel(sample=0).values
-    truth = cases["truth/field"].isel(sample=0).values
-    mean = posterior.mean(resolution=truth.shape).isel(sample=0).values
+    readings = cases["observed"].isel(case=0).values
+    truth = cases["truth/field"].isel(case=0).values
+    mean = posterior.mean(resolution=truth.shape).isel(case=0).values
     rmse = np.sqrt(np.mean((mean - truth) ** 2))
     panels = [
         (f"{np.isfinite(readings).sum()} noisy readings\nof {readings.size} coarse cells", readings),

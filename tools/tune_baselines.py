@@ -76,9 +76,9 @@ class Cases:
         for name in names:
             observation, latent, background, truth = self.parts[name]
             if background is None:
-                posterior = estimator.estimate(observation, latent, num_samples=1, seed=SEED)
+                posterior = estimator.estimate(observation, latent, num_draws=1, seed=SEED)
             else:
-                posterior = estimator.analyse(observation, background, num_samples=1, seed=SEED)
+                posterior = estimator.analyse(observation, background, num_draws=1, seed=SEED)
             found[name] = round(float(np.mean(rmse(posterior.mean().values, truth))), 5)
         return found
 

@@ -120,7 +120,7 @@ def field_grid(jobs: Mapping[str, Sequence[Job]], store: Store) -> Figure:
 def field_panels(jobs: Sequence[Job], store: Store) -> list[Panel]:
     """Of the first case."""
     cases = jobs[0].simulation.cases(0, 1)
-    known = cases.to_dataset().isel(sample=0)
+    known = cases.to_dataset().isel(case=0)
     truth, readings = true_fields(cases)[0], known["observed"]
     readings = readings.isel(time=-1) if "time" in readings.dims else readings
     panels = [

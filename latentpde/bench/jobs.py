@@ -24,7 +24,7 @@ from latentpde import __version__
 from latentpde.bench.rows import Row
 from latentpde.bench.store import Picture, Store
 from latentpde.estimators import methods, reconstruct
-from latentpde.estimators.base import DEFAULT_FORCING_STD
+from latentpde.estimators.base import DEFAULT_SOURCE_PRIOR_STD
 from latentpde.observation import Observation
 from latentpde.pde import get_family
 from latentpde.posterior import PDEPosterior, Posterior
@@ -144,20 +144,20 @@ class Solved:
         return self.parts[0].start
 
     @cached_property
-    def truth(self) -> Float[np.ndarray, "sample y x"]:
+    def truth(self) -> Float[np.ndarray, "case y x"]:
         """Fields at the last time."""
         return true_fields(self.cases)
 
     @property
-    def theta(self) -> Float[np.ndarray, "sample coefficient"]:
+    def theta(self) -> Float[np.ndarray, "case coefficient"]:
         return self.cases["truth"].to_dataset()["coefficients"].values
 
     @cached_property
-    def mean(self) -> Float[np.ndarray, "sample y x"]:
+    def mean(self) -> Float[np.ndarray, "case y x"]:
         return self.posterior.mean(self.truth.shape[-2:]).values
 
     @cached_property
-    def draws(self) -> Float[np.ndarray, "sample draw y x"] | None:
+    def draws(self) -> Float[np.ndarray, "case draw y x"] | None:
         return self.posterior.draws(self.truth.shape[-2:]).values if self.posterior.has_spread else None
 
     def picture(self, i: int, *, with_spread: bool) -> Picture:
@@ -170,7 +170,7 @@ class Solved:
 measures: dict[str, Callable[[Solved], list[dict[str, Any]]]] = {}
 
 
-def true_fields(cases: xr.DataTree) -> Float[np.ndarray, "sample y x"]:
+def true_fields(cases: xr.DataTree) -> Float[np.ndarray, "case y x"]:
     """At the last time."""
     truth = cases["truth"].to_dataset()["field"]
     return (truth.isel(time=-1) if "time" in truth.dims else truth).values.astype(float)
@@ -190,10 +190,10 @@ def solve(*parts: Part, seed: int | None = None) -> Solved:
     observation = Observation.from_dataset(cases, fine_initial=fine)
     options = job.row.options(job.regime.family)
     if job.family is not None:  # nothing of what made the cases is given away
-        options |= {"bounds": get_family(job.family).bounds, "forcing_std": DEFAULT_FORCING_STD}
+        options |= {"bounds": get_family(job.family).bounds, "source_prior_std": DEFAULT_SOURCE_PRIOR_STD}
     seed = start if seed is None else seed
     posterior = reconstruct(
-        observation, job.family, method=job.row.method, num_samples=job.row.num_draws, seed=seed, **options
+        observation, job.family, method=job.row.method, num_draws=job.row.num_draws, seed=seed, **options
     )
     return Solved(parts, posterior, cases)
 
@@ -203,9 +203,9 @@ def _behind_each_other(trees: list[xr.DataTree]) -> xr.DataTree:
 
     found = {}
     for path in ("/", "/truth"):
-        parts = [tree[path].to_dataset().drop_vars("sample") for tree in trees]
-        found[path] = xr.concat(parts, "sample", combine_attrs="override")
-        found[path]["sample"] = np.arange(found[path].sizes["sample"])
+        parts = [tree[path].to_dataset().drop_vars("case") for tree in trees]
+        found[path] = xr.concat(parts, "case", combine_attrs="override")
+        found[path]["case"] = np.arange(found[path].sizes["case"])
     return xr.DataTree.from_dict(found)
 
 

@@ -8,7 +8,7 @@ et al., 2023),
 and after it Adam minimises :math:`J(z) + \lambda \lVert z - z_\text{diff} \rVert^2`. Both use the project's one
 residual, `ObservationOperator.residual`, and so the exact solver on the coarse grid.
 
-Given the coefficients, :math:`J` is a flat quadratic in the forcing, for which the paper's step is safe. In the
+Given the coefficients, :math:`J` is a flat quadratic in the source, for which the paper's step is safe. In the
 coefficients it is neither flat nor convex: for waves, the same step from a good estimate triples the residual and ends
 where the sigmoid is flat. So their step is guarded: a member's coefficients move only where that lowers its residual.
 Where it does not, they stay and their next step is a quarter as long; where it does, the next is half as long again, up
@@ -62,16 +62,16 @@ class Guidance:
     def active(self, step: int, total: int) -> bool:
         return step < self.below * total and self.num_steps > 0 and self.step_size > 0
 
-    def first_sizes(self, num_samples: int, num_draws: int) -> Float[Tensor, "sample draw 1"]:
+    def first_sizes(self, num_cases: int, num_draws: int) -> Float[Tensor, "case draw 1"]:
         """Step sizes of the coefficients at the start of a chain."""
-        return torch.full((num_samples, num_draws, 1), self.step_size, dtype=torch.float64)
+        return torch.full((num_cases, num_draws, 1), self.step_size, dtype=torch.float64)
 
     def __call__(
         self,
-        z: Float[Tensor, "sample draw latent"],
+        z: Float[Tensor, "case draw latent"],
         operator: ObservationOperator,
-        sizes: Float[Tensor, "sample draw 1"],
-    ) -> tuple[Float[Tensor, "sample draw latent"], Float[Tensor, "sample draw 1"]]:
+        sizes: Float[Tensor, "case draw 1"],
+    ) -> tuple[Float[Tensor, "case draw latent"], Float[Tensor, "case draw 1"]]:
         """The inner steps of one reverse step.
 
         Args:
@@ -117,8 +117,8 @@ class Refinement:
             raise UsageError("refinement needs steps and a weight that are not negative, and a positive rate")
 
     def __call__(
-        self, z: Float[Tensor, "sample draw latent"], operator: ObservationOperator
-    ) -> Float[Tensor, "sample draw latent"]:
+        self, z: Float[Tensor, "case draw latent"], operator: ObservationOperator
+    ) -> Float[Tensor, "case draw latent"]:
         moved = z.clone()
         adam = Adam([moved])
         for _ in range(self.num_steps):

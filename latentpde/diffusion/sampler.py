@@ -18,9 +18,9 @@ from latentpde.diffusion.schedule import Schedule
 from latentpde.errors import UsageError
 from latentpde.progress import Advance
 
-Predict = Callable[[Tensor, int], Tensor]  # noisy latents (sample, draw, latent) and their step, to their noise
+Predict = Callable[[Tensor, int], Tensor]  # noisy latents (case, draw, latent) and their step, to their noise
 Correct = Callable[[Tensor, int], Tensor]  # predicted clean latents and the step, to better ones
-Normals = Callable[[int], Tensor]  # how many draws per case, to standard normals (sample, draw, latent)
+Normals = Callable[[int], Tensor]  # how many draws per case, to standard normals (case, draw, latent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +47,14 @@ class ReverseChain:
     def run(
         self,
         schedule: Schedule,
-        clean: Float[Tensor, "sample #draw latent"],
+        clean: Float[Tensor, "case #draw latent"],
         starts: list[int],
         *,
         predict: Predict,
         correct: Correct,
         normals: Normals,
         advance: Advance = lambda count: None,
-    ) -> Float[Tensor, "sample draw latent"]:
+    ) -> Float[Tensor, "case draw latent"]:
         """Members after the last step.
 
         Args:

@@ -40,14 +40,14 @@ class Estimator(ABC):
 
     @abstractmethod
     def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+        self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> Posterior:
         """Condition on the observation.
 
         Args:
             observation: one or many cases, all treated in one batch.
             latent: the family, its bounds and prior.
-            num_samples: posterior draws per case; a method without a spread returns one.
+            num_draws: posterior draws per case; a method without a spread returns one.
             seed: of all randomness.
             show_progress: draw a bar on a terminal, print lines elsewhere.
         """
@@ -59,7 +59,7 @@ class Estimator(ABC):
 methods: Registry[type[Estimator]] = Registry("method", "methods", "latentpde.methods")
 
 DEFAULT_METHOD = "exact"
-DEFAULT_FORCING_STD = 0.5
+DEFAULT_SOURCE_PRIOR_STD = 0.5
 DEFAULT_NUM_MODES = 12
 
 
@@ -68,10 +68,10 @@ def reconstruct(
     family: str | Family | None = None,
     *,
     method: str = DEFAULT_METHOD,
-    num_samples: int = 12,
+    num_draws: int = 12,
     seed: int = 0,
     bounds: dict[str, tuple[float, float]] | Tensor | None = None,
-    forcing_std: float | None = None,
+    source_prior_std: float | None = None,
     num_modes: int | None = None,
     show_progress: bool = False,
     **options,
@@ -82,11 +82,11 @@ def reconstruct(
         observation: an `Observation`, or a dataset in the layout of ``cases.nc``.
         family: the governing PDE, by name or as an object; may be left out where the observation names it.
         method: one of ``latentpde list methods``.
-        num_samples: posterior draws per case.
+        num_draws: posterior draws per case.
         seed: same seed, same machine, same bits.
         bounds: intervals for coefficients by name, or all of them as a tensor ``(coefficient, 2)``; by default those
             that came with the observation, else the family's own.
-        forcing_std: the source's standard deviation beforehand; by default what came with the observation, else 0.5.
+        source_prior_std: the source's standard deviation beforehand; by default what came with the observation, else 0.5.
         num_modes: Fourier modes of the source per half axis; 0 for a PDE without one. By default 12, or what the
             observation says.
         options: the method's own, such as ``num_steps`` of ``map``.
@@ -95,23 +95,23 @@ def reconstruct(
         observation = Observation.from_dataset(observation, family=family if isinstance(family, str) else None)
     if family is None and observation.family is None:
         raise UsageError("the observation does not name its PDE; give family= (on the command line --pde)")
-    if num_samples < 1:
-        raise UsageError(f"the number of samples must be at least 1, got {num_samples}")
+    if num_draws < 1:
+        raise UsageError(f"the number of draws must be at least 1, got {num_draws}")
     chosen = get_family(family if family is not None else observation.family or "")
     from_data = observation.family is not None and get_family(observation.family) is chosen
-    known_std = observation.forcing_std if from_data else None
+    known_std = observation.source_prior_std if from_data else None
     if num_modes is None:
         known_modes = observation.num_modes if from_data else None
-        num_modes = 0 if known_std == 0 and forcing_std is None else known_modes or DEFAULT_NUM_MODES
+        num_modes = 0 if known_std == 0 and source_prior_std is None else known_modes or DEFAULT_NUM_MODES
     latent = Latent(
         chosen,
-        forcing_std=forcing_std if forcing_std is not None else known_std or DEFAULT_FORCING_STD,
+        source_prior_std=source_prior_std if source_prior_std is not None else known_std or DEFAULT_SOURCE_PRIOR_STD,
         num_modes=num_modes,
         bounds=_bounds(chosen, bounds, observation.bounds if from_data else None),
     )
     estimator = make_estimator(method, **options)
     estimator.check_family(chosen)
-    return estimator.estimate(observation, latent, num_samples=num_samples, seed=seed, show_progress=show_progress)
+    return estimator.estimate(observation, latent, num_draws=num_draws, seed=seed, show_progress=show_progress)
 
 
 def make_estimator(method: str, **options) -> Estimator:

@@ -71,18 +71,18 @@ class Kriging(Estimator):
             raise UsageError(f"kriging needs num_lags of at least 2, got {self.num_lags}")
 
     def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+        self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> FieldPosterior:
         grid, shape = observation.fine_grid, (len(observation), len(observation.times))
         generators = case_generators(observation, seed)
         means, variances, draws, models = [], [], [], []
         with progress(self.name, len(generators), show=show_progress) as advance:
             for i, rng in enumerate(generators):
-                sample, time = divmod(i, shape[1])
-                case = _Snapshot.of(observation, sample, time)
+                index, time = divmod(i, shape[1])
+                case = _Snapshot.of(observation, index, time)
                 model = self.fit(case)
                 mean, variance, weights = model.krige(grid)
-                deviations = model.simulate(grid, weights, num_samples, generator=rng)
+                deviations = model.simulate(grid, weights, num_draws, generator=rng)
                 means.append(mean)
                 variances.append(variance)
                 draws.append(mean + deviations)
@@ -131,18 +131,18 @@ class _Snapshot:
     extent: tuple[float, float]
 
     @classmethod
-    def of(cls, observation: Observation, sample: int, time: int) -> _Snapshot:
-        mask, grid = observation.mask[sample, time], observation.grid
+    def of(cls, observation: Observation, case: int, time: int) -> _Snapshot:
+        mask, grid = observation.mask[case, time], observation.grid
         if not bool(mask.any()):
             raise DataError(
-                f"kriging knows nothing but readings, and sample {sample} has none at time "
+                f"kriging knows nothing but readings, and case {case} has none at time "
                 f"{observation.times[time]:g}; drop that snapshot, or choose a method that solves the PDE"
             )
         if observation.positions is None:
             positions = (mask.nonzero() + 0.5) * torch.tensor(grid.spacing, dtype=torch.float64)
         else:
-            positions = observation.positions[sample][mask] - torch.tensor(grid.origin, dtype=torch.float64)
-        values, noise = observation.values[sample, time][mask], observation.noise_std[sample, time][mask]
+            positions = observation.positions[case][mask] - torch.tensor(grid.origin, dtype=torch.float64)
+        values, noise = observation.values[case, time][mask], observation.noise_std[case, time][mask]
         return cls(positions.numpy(), values.numpy(), noise.numpy() ** 2, grid.extent)
 
 

@@ -57,7 +57,7 @@ class Map(Estimator):
             raise UsageError("map needs a positive learning_rate, and weight and start_std not negative, all finite")
 
     def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+        self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> LatentPosterior:
         decoder = decoder_for(observation, latent)
         starts = range(0, len(observation), CASES_AT_ONCE)
@@ -82,12 +82,12 @@ class Map(Estimator):
             },
             decoder=decoder,
             z=z[rows, best][:, None],
-            initial_hat=lambda samples: initial_hat[samples],
+            initial_hat=lambda cases: initial_hat[cases],
         )
 
     def minimise(
         self, operator: ObservationOperator, *, seed: int, advance: Advance = lambda count: None
-    ) -> Float[Tensor, "sample restart latent"]:
+    ) -> Float[Tensor, "case restart latent"]:
         """All restarts of all cases, after the last step."""
         generator = torch.Generator().manual_seed(seed)
         # All cases share their starts, so that a case comes out the same alone and in any batch.

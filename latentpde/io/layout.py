@@ -41,7 +41,7 @@ def observation_from_dataset(
 
     Axes are found by name, in any order. Where ``family`` is not the one that the data name, what they know of the
     PDE's coefficients and source is of another PDE and does not count. ``fine_initial`` is a finer initial state of the
-    same samples on the same rectangle; a dataset does not hold one by itself.
+    same cases on the same rectangle; a dataset does not hold one by itself.
     """
     import xarray as xr
 
@@ -51,7 +51,7 @@ def observation_from_dataset(
     observed, attributes = dataset["observed"], dataset.attrs
     if 0 in observed.shape:
         raise DataError(f"'observed' is empty; its axes have the lengths {dict(observed.sizes)}")
-    points, batched = "sensor" in observed.dims, "sample" in observed.dims
+    points, batched = "sensor" in observed.dims, "case" in observed.dims
     initial, grid = _initial_and_grid(dataset, observed, points, extent)
     kind = observed_kind or _text(attributes.get("observed_kind")) or ("point" if points else "lowres-solve")
     if kind not in get_args(Observed):
@@ -65,7 +65,7 @@ def observation_from_dataset(
 
     # the full layout, so that masks and noise that lack an axis are repeated along it
     reading_axes = ("sensor",) if points else _axes(observed)
-    sizes = {axis: observed.sizes.get(axis, 1) for axis in ("sample", "time", *reading_axes)}
+    sizes = {axis: observed.sizes.get(axis, 1) for axis in ("case", "time", *reading_axes)}
 
     def laid_out(array: xr.DataArray) -> np.ndarray:
         values = _numbers(array, sizes)
@@ -76,7 +76,7 @@ def observation_from_dataset(
         missing = [name for name in ("sensor_y", "sensor_x") if name not in dataset]
         if missing:
             raise DataError(f"readings at sensors need {' and '.join(missing)}; found: {_names(dataset)}")
-        where = {axis: sizes[axis] for axis in (("sample",) * batched + ("sensor",))}
+        where = {axis: sizes[axis] for axis in (("case",) * batched + ("sensor",))}
         positions = np.stack([_numbers(dataset[name], where) for name in ("sensor_y", "sensor_x")], axis=-1)
     if "mask" in dataset:
         numbers = laid_out(dataset["mask"])
@@ -95,7 +95,7 @@ def observation_from_dataset(
     )
 
 
-def posterior_to_dataset(posterior: Posterior, resolution=None, keep_samples: bool = False) -> xr.Dataset:
+def posterior_to_dataset(posterior: Posterior, resolution=None, keep_draws: bool = False) -> xr.Dataset:
     """What ``out.nc`` holds; CF conventions."""
     import xarray as xr
 
@@ -114,9 +114,9 @@ def posterior_to_dataset(posterior: Posterior, resolution=None, keep_samples: bo
             long_name="posterior standard deviation of the source"
         )
         arrays["coefficients"] = posterior.coefficients.assign_attrs(long_name="draws of the coefficients of the PDE")
-    if keep_samples:
-        arrays["samples"] = posterior.draws(resolution).assign_attrs(long_name="posterior draws of the field")
-    fields = {"mean", "std", "quantiles", "source_mean", "source_std", "samples"}
+    if keep_draws:
+        arrays["draws"] = posterior.draws(resolution).assign_attrs(long_name="posterior draws of the field")
+    fields = {"mean", "std", "quantiles", "source_mean", "source_std", "draws"}
     with np.errstate(over="ignore"):
         dataset = xr.Dataset({k: v.astype(np.float32) if k in fields else v for k, v in arrays.items()})
     if not np.isfinite(dataset["mean"]).all():
@@ -129,9 +129,9 @@ def posterior_to_dataset(posterior: Posterior, resolution=None, keep_samples: bo
     dataset["time"].attrs = {"long_name": "PDE time"}
     summary = {}
     for name, value in posterior.diagnostics.items():
-        per_sample = np.ndim(value) >= 1 and posterior.observation.batched
-        if np.ndim(value) == 1 and per_sample:
-            dataset[f"diagnostic_{name}"] = ("sample", np.asarray(value))
+        per_case = np.ndim(value) >= 1 and posterior.observation.batched
+        if np.ndim(value) == 1 and per_case:
+            dataset[f"diagnostic_{name}"] = ("case", np.asarray(value))
         else:
             summary[name] = np.asarray(value).tolist()
     dataset.attrs = {
@@ -166,7 +166,7 @@ def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Gri
     grid = Grid(tuple(sizes.values()), *_rectangle(spans, extent, dataset.attrs))
     if array is None:
         return None, grid
-    return _numbers(array, {**{d: observed.sizes[d] for d in ("sample",) if d in observed.dims}, **sizes}), grid
+    return _numbers(array, {**{d: observed.sizes[d] for d in ("case",) if d in observed.dims}, **sizes}), grid
 
 
 def _fine_initial(array: xr.DataArray, observed, grid: Grid) -> np.ndarray:
@@ -179,13 +179,13 @@ def _fine_initial(array: xr.DataArray, observed, grid: Grid) -> np.ndarray:
                 f"the fine initial state runs from {span[0]:g} to {sum(span):g} along {name!r}, the coarse grid from "
                 f"{start:g} to {start + length:g}: they must cover the same rectangle"
             )
-    samples = {"sample": observed.sizes["sample"]} if "sample" in observed.dims else {}
-    if "sample" in array.dims and array.sizes["sample"] != samples.get("sample", 0):
+    cases = {"case": observed.sizes["case"]} if "case" in observed.dims else {}
+    if "case" in array.dims and array.sizes["case"] != cases.get("case", 0):
         raise DataError(
-            f"the fine initial state has {array.sizes['sample']} sample(s), the readings "
-            f"{samples.get('sample', 'no sample axis')}: they must agree"
+            f"the fine initial state has {array.sizes['case']} case(s), the readings "
+            f"{cases.get('case', 'no case axis')}: they must agree"
         )
-    return _numbers(array, {**samples, **{name: array.sizes[name] for name in axes}})
+    return _numbers(array, {**cases, **{name: array.sizes[name] for name in axes}})
 
 
 def _rectangle(spans, extent, attributes) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -258,7 +258,7 @@ def _known(attributes, family: str | None) -> dict[str, Any]:
         known["pooling"] = int(known["pooling"][0])
     if chosen is None or named is None or named not in families or get_family(named) is not chosen:
         return known
-    std = _attribute(attributes, "forcing_std", "one number, not negative", _is_not_negative, size=1)
+    std = _attribute(attributes, "source_prior_std", "one number, not negative", _is_not_negative, size=1)
     bounds = _attribute(
         attributes,
         "coefficient_bounds",
@@ -268,7 +268,7 @@ def _known(attributes, family: str | None) -> dict[str, Any]:
     )
     num_modes = _attribute(attributes, "num_modes", "one whole number, at least 1", _is_count, size=1)
     if std is not None:
-        known["forcing_std"] = float(std[0])
+        known["source_prior_std"] = float(std[0])
     if num_modes is not None:
         known["num_modes"] = int(num_modes[0])
     if bounds is not None:

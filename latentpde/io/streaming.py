@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def append_samples(
+def append_cases(
     parts: Iterable[xr.DataTree],
     path: str | Path,
-    num_samples: int,
+    num_cases: int,
     advance: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Write trees that follow each other along ``sample`` to one file, holding one of them at a time."""
+    """Write trees that follow each other along ``case`` to one file, holding one of them at a time."""
     import h5netcdf
 
     with (
@@ -34,14 +34,14 @@ def append_samples(
     ):
         start = 0
         for part in parts:
-            stop = start + part.sizes["sample"]
+            stop = start + part.sizes["case"]
             for node in part.subtree:
                 group = file if node.path == "/" else file.groups.get(node.name) or file.create_group(node.name)
                 dataset = node.to_dataset(inherit=False)
                 if start == 0:
-                    _create(group, dataset, num_samples)
+                    _create(group, dataset, num_cases)
                 for name, variable in dataset.variables.items():
-                    if "sample" in variable.dims:
+                    if "case" in variable.dims:
                         group.variables[str(name)][start:stop] = variable.values
             disk.check()
             advance(stop - start)
@@ -131,18 +131,18 @@ class _HDF5File(RawIOBase):
             self._error = self._error or error
 
 
-def _create(group, dataset: xr.Dataset, num_samples: int) -> None:
+def _create(group, dataset: xr.Dataset, num_cases: int) -> None:
     import h5py
 
     inherited = getattr(group, "parent", None)
     for name, size in dataset.sizes.items():
-        size = num_samples if name == "sample" else size
+        size = num_cases if name == "case" else size
         if inherited is None or name not in inherited.dimensions or group is inherited:
             group.dimensions[str(name)] = size
     for name, variable in dataset.variables.items():
         kind = h5py.string_dtype() if variable.dtype.kind in "OUT" else variable.dtype
         created = group.create_variable(str(name), tuple(map(str, variable.dims)), dtype=kind)
-        if "sample" not in variable.dims:
+        if "case" not in variable.dims:
             created[...] = variable.values
         created.attrs.update(variable.attrs)
     group.attrs.update(dataset.attrs)

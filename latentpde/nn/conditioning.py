@@ -18,7 +18,7 @@ from latentpde.observation import Observation
 DENSITY_WIDTH = 1 / 16  # standard deviation of the density's window, in units of the shorter side
 
 
-def conditioning(observation: Observation) -> Float[Tensor, "sample time 4 y x"]:
+def conditioning(observation: Observation) -> Float[Tensor, "case time 4 y x"]:
     """The channels of each snapshot; point readings are averaged into the cells they fall in."""
     values, mask = _on_cells(observation)
     grid = observation.grid

@@ -53,25 +53,25 @@ class Denoiser(nn.Module):
 
     def forward(
         self,
-        noisy: Float[Tensor, "sample draw latent"],
-        step: Int[Tensor, "sample draw"],
+        noisy: Float[Tensor, "case draw latent"],
+        step: Int[Tensor, "case draw"],
         conditions: Conditions,
-        keep: Bool[Tensor, " sample"],
-    ) -> Float[Tensor, "sample draw latent"]:
+        keep: Bool[Tensor, " case"],
+    ) -> Float[Tensor, "case draw latent"]:
         """For training: the noise of some draws, without what is known of the case where ``keep`` is false."""
         return self.denoise(noisy, step, self.embed(conditions) * keep[:, None])
 
-    def embed(self, conditions: Conditions) -> Float[Tensor, "sample embedding"]:
+    def embed(self, conditions: Conditions) -> Float[Tensor, "case embedding"]:
         """What is known of the cases, the gradient at the best probe last; zeros stand for nothing known."""
         embedding = self.case(conditions)
         return torch.cat([embedding, conditions.gradient.to(embedding)], dim=1)
 
     def denoise(
         self,
-        noisy: Float[Tensor, "sample draw latent"],
-        step: Int[Tensor, "#sample #draw"],
-        embedding: Float[Tensor, "sample embedding"],
-    ) -> Float[Tensor, "sample draw latent"]:
+        noisy: Float[Tensor, "case draw latent"],
+        step: Int[Tensor, "#case #draw"],
+        embedding: Float[Tensor, "case embedding"],
+    ) -> Float[Tensor, "case draw latent"]:
         embedding, gradient = embedding[:, : self.case.width], embedding[:, None, self.case.width :]
         when = self.step(sinusoids(step, self.step_width).to(embedding))
         shape = (*torch.broadcast_shapes(step.shape, (len(embedding), 1)), -1)
@@ -96,8 +96,8 @@ class FilmBlock(nn.Module):
         nn.init.zeros_(self.film.bias)
 
     def forward(
-        self, h: Float[Tensor, "sample draw width"], known: Float[Tensor, "#sample #draw embedding"]
-    ) -> Float[Tensor, "sample draw width"]:
+        self, h: Float[Tensor, "case draw width"], known: Float[Tensor, "#case #draw embedding"]
+    ) -> Float[Tensor, "case draw width"]:
         scale, shift = self.film(known).chunk(2, dim=-1)
         return h + nn.functional.gelu((1 + scale) * self.norm(self.linear(h)) + shift)
 

@@ -18,11 +18,11 @@ from latentpde.observation import Observation
 class Conditions(NamedTuple):
     """What networks see of cases. Without probes the last two are empty."""
 
-    channels: Float[Tensor, "sample 4 y x"]
-    initial: Float[Tensor, "sample 1 y x"]
-    prior: Float[Tensor, "sample prior"]
-    probes: Float[Tensor, "sample feature"]
-    gradient: Float[Tensor, "sample gradient"]
+    channels: Float[Tensor, "case 4 y x"]
+    initial: Float[Tensor, "case 1 y x"]
+    prior: Float[Tensor, "case prior"]
+    probes: Float[Tensor, "case feature"]
+    gradient: Float[Tensor, "case gradient"]
 
     @classmethod
     def of(cls, observation: Observation, units: Units, num_probes: int) -> Conditions:
@@ -52,8 +52,8 @@ class SparseEncoder(nn.Module):
         )
 
     def forward(
-        self, channels: Float[Tensor, "sample 4 y x"], prior: Float[Tensor, "sample prior"]
-    ) -> Float[Tensor, "sample embedding"]:
+        self, channels: Float[Tensor, "case 4 y x"], prior: Float[Tensor, "case prior"]
+    ) -> Float[Tensor, "case embedding"]:
         features = self.pool(self.convolutions(_channels_last(channels))).flatten(1)
         return self.head(torch.cat([features, prior.to(features)], dim=1))
 
@@ -69,7 +69,7 @@ class StateEncoder(nn.Module):
         self.pool = nn.AdaptiveAvgPool2d(size.pool)
         self.head = nn.Linear(c * size.pool**2, size.state_width)
 
-    def forward(self, initial: Float[Tensor, "sample 1 y x"]) -> Float[Tensor, "sample embedding"]:
+    def forward(self, initial: Float[Tensor, "case 1 y x"]) -> Float[Tensor, "case embedding"]:
         return self.head(self.pool(self.convolutions(_channels_last(initial))).flatten(1))
 
 
@@ -110,7 +110,7 @@ class CaseEncoder(nn.Module):
             self.probes = ProbeEncoder(size, num_inputs)
             self.width += size.probe_width
 
-    def forward(self, conditions: Conditions) -> Float[Tensor, "sample embedding"]:
+    def forward(self, conditions: Conditions) -> Float[Tensor, "case embedding"]:
         seen = self.observation(conditions.channels, conditions.prior)
         parts = [seen, self.state(conditions.initial)]
         if self.num_probes:

@@ -32,7 +32,7 @@ class InferenceEncoder(nn.Module):
         self.layers = nn.Sequential(*hidden, output)
         self.step = Gains(self.case.width, num_latent) if size.num_probes else None
 
-    def forward(self, conditions: Conditions) -> Float[Tensor, "sample latent"]:
+    def forward(self, conditions: Conditions) -> Float[Tensor, "case latent"]:
         embedding = self.case(conditions)
         latent = self.layers(embedding)
         return latent if self.step is None else latent + self.step(embedding) * conditions.gradient.to(latent)

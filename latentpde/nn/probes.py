@@ -31,7 +31,7 @@ def num_features(num_probes: int, num_coefficients: int) -> int:
 
 def probe(
     observation: Observation, units: Units, num_probes: int
-) -> tuple[Float[Tensor, "sample feature"], Float[Tensor, "sample gradient"]]:
+) -> tuple[Float[Tensor, "case feature"], Float[Tensor, "case gradient"]]:
     """Logarithms of the residuals in units of the noise, of the number of readings, and the best raw coefficients; and
     the gradient of the log-likelihood there by ``w``, its large entries compressed."""
     if not num_probes:

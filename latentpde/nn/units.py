@@ -5,9 +5,9 @@ network serves them all. So it works with :math:`w = [r, q / \tau]`, whose prior
 logistic and standard normal. What the units hide it needs to know all the same, to tell what :math:`w` does to a field;
 that is the vector `prior`: each bound as a place between the family's own bounds, -1 to 1, and :math:`\log \tau`.
 
-A network has one number of forcing modes. Where a latent has another, modes that both have are passed on in these
+A network has one number of source modes. Where a latent has another, modes that both have are passed on in these
 units, modes that only one has are dropped or zero, and the network is told the :math:`\tau` that gives its own modes
-the same amplitude. Without a source the network's forcing goes nowhere.
+the same amplitude. Without a source the network's source goes nowhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.latent import Latent, forcing_scale
+from latentpde.latent import Latent, source_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Units:
 
     Args:
         latent: layout and prior of ``z``.
-        num_modes: of the network's forcing.
+        num_modes: of the network's source.
     """
 
     latent: Latent
@@ -47,30 +47,34 @@ class Units:
     def prior(self) -> Float[Tensor, " prior"]:
         own, whole = self.latent.bounds, self.latent.family.bounds
         middle, half = whole.mean(1, keepdim=True), whole.diff(dim=1) / 2
-        std = self.latent.forcing_std
+        std = self.latent.source_prior_std
         if self.latent.num_modes:
-            std *= forcing_scale(self.latent.num_modes) / forcing_scale(self.num_modes)
+            std *= source_scale(self.latent.num_modes) / source_scale(self.num_modes)
         return torch.cat([((own - middle) / half).flatten(), own.new_tensor([math.log(std)])])
 
     def to_latent(self, w: Float[Tensor, "*batch unit"]) -> Float[Tensor, "*batch latent"]:
         """``z`` of ``w``."""
         r, q = w.split([self.latent.num_coefficients, w.shape[-1] - self.latent.num_coefficients], dim=-1)
         q = change_modes(q, self.num_modes, self.latent.num_modes)
-        return torch.cat([r, self.latent.forcing_std * q], dim=-1)
+        return torch.cat([r, self.latent.source_prior_std * q], dim=-1)
 
     def from_latent(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch unit"]:
-        """``w`` of ``z``; forcing that ``z`` does not have is zero."""
+        """``w`` of ``z``; source that ``z`` does not have is zero."""
         r, q = self.latent.split(z)
-        return torch.cat([r, change_modes(q / self.latent.forcing_std, self.latent.num_modes, self.num_modes)], dim=-1)
+        return torch.cat(
+            [r, change_modes(q / self.latent.source_prior_std, self.latent.num_modes, self.num_modes)], dim=-1
+        )
 
     def gradient(self, slope: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch unit"]:
         """Derivatives by ``w`` of what has the derivatives ``slope`` by ``z``."""
         r, q = self.latent.split(slope)
-        return torch.cat([r, change_modes(q * self.latent.forcing_std, self.latent.num_modes, self.num_modes)], dim=-1)
+        return torch.cat(
+            [r, change_modes(q * self.latent.source_prior_std, self.latent.num_modes, self.num_modes)], dim=-1
+        )
 
 
 def change_modes(q: Float[Tensor, "*batch old"], old: int, new: int) -> Float[Tensor, "*batch new"]:
-    """The same forcing coefficients in a smaller or larger block; what is new is zero."""
+    """The same source coefficients in a smaller or larger block; what is new is zero."""
     if old == new:
         return q
     if not old or not new:

@@ -39,7 +39,7 @@ class Manifest(BaseModel):
         family, coefficients: the PDE family and the names of its coefficients, in order.
         role: which network.
         size: of the network.
-        num_modes: of its forcing.
+        num_modes: of its source.
         mean, std: of the latents it has learnt, in the prior's units; none for the encoder.
         schedule: of the noise; none for the encoder.
         training: configuration, length and final losses of the training.

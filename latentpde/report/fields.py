@@ -36,8 +36,8 @@ _SMALL = 8.5  # points
 
 
 @dataclass(frozen=True, eq=False)
-class SampleFields:
-    """The draws of one sample at the last observed time, and the truth on the same grid where it is known."""
+class CaseFields:
+    """The draws of one case at the last observed time, and the truth on the same grid where it is known."""
 
     grid: Grid
     mean: np.ndarray
@@ -53,30 +53,30 @@ class SampleFields:
         return self.draws.std(0, ddof=1)
 
 
-def sample_fields(posterior: Posterior, sample: int = 0, truth=None, resolution=None) -> SampleFields:
-    """Decode one sample.
+def case_fields(posterior: Posterior, case: int = 0, truth=None, resolution=None) -> CaseFields:
+    """Decode one case.
 
     Args:
-        sample: which one.
-        truth: the true field, ``([sample,] [time,] y, x)``, on any grid of the same rectangle.
+        case: which one.
+        truth: the true field, ``([case,] [time,] y, x)``, on any grid of the same rectangle.
         resolution: of the output; by default the truth's own, else the posterior's.
     """
     observation = posterior.observation
-    check_sample(observation, sample)
-    truth = None if truth is None else _one_truth(truth, observation, sample)
+    check_case(observation, case)
+    truth = None if truth is None else _one_truth(truth, observation, case)
     grid = posterior.grid(truth.shape if truth is not None and resolution is None else resolution)
-    one, when = slice(sample, sample + 1), observation.times[-1:]
+    one, when = slice(case, case + 1), observation.times[-1:]
     with torch.no_grad():
         mean = posterior.means(one, grid, when)[0, -1].numpy()
         draws = posterior.fields(one, grid, when)[0, :, -1].numpy()
     if truth is not None and truth.shape != grid.shape:
         truth = resample(torch.from_numpy(truth), grid.with_shape(truth.shape), grid).numpy()
-    return SampleFields(grid, mean, draws, truth)
+    return CaseFields(grid, mean, draws, truth)
 
 
-def check_sample(observation: Observation, sample: int) -> None:
-    if not 0 <= sample < observation.num_samples:
-        raise UsageError(f"there is no sample {sample}; the samples are 0 to {observation.num_samples - 1}")
+def check_case(observation: Observation, case: int) -> None:
+    if not 0 <= case < observation.num_cases:
+        raise UsageError(f"there is no case {case}; the cases are 0 to {observation.num_cases - 1}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,26 +137,26 @@ def shown_snapshots(observation: Observation) -> list[int]:
 
 
 def observation_panels(
-    observation: Observation, sample: int = 0, initial_title: str = "Coarse initial state"
+    observation: Observation, case: int = 0, initial_title: str = "Coarse initial state"
 ) -> list[Panel]:
-    check_sample(observation, sample)
+    check_case(observation, case)
     grid, panels = observation.grid, []
     if observation.initial is not None:
-        initial = observation.initial[sample].numpy()
+        initial = observation.initial[case].numpy()
         panels.append(Panel(initial_title, grid, initial, _limit(initial)))
-    values, mask = observation.values[sample].numpy(), observation.mask[sample].numpy()
+    values, mask = observation.values[case].numpy(), observation.mask[case].numpy()
     limit = _limit(values[mask])
     for i in shown_snapshots(observation):
         title = "Readings" if len(observation.times) == 1 else f"Readings, t = {observation.times[i]:.4g}"
         if observation.positions is None:
             panels.append(Panel(title, grid, np.ma.array(values[i], mask=~mask[i]), limit))
         else:
-            positions = observation.positions[sample].numpy()[mask[i]]
+            positions = observation.positions[case].numpy()[mask[i]]
             panels.append(Panel(title, grid, values[i][mask[i]], limit, positions))
     return panels
 
 
-def reconstruction_panels(fields: SampleFields) -> list[Panel]:
+def reconstruction_panels(fields: CaseFields) -> list[Panel]:
     signed = [("Posterior mean" if fields.has_spread else "Point estimate", fields.mean)]
     magnitudes = [("Standard deviation", fields.std)] if fields.has_spread else []
     if fields.truth is not None:
@@ -165,37 +165,37 @@ def reconstruction_panels(fields: SampleFields) -> list[Panel]:
     return _mixed_panels(fields.grid, signed, magnitudes)
 
 
-def source_panels(posterior: PDEPosterior, sample: int = 0, resolution=None) -> list[Panel]:
-    check_sample(posterior.observation, sample)
+def source_panels(posterior: PDEPosterior, case: int = 0, resolution=None) -> list[Panel]:
+    check_case(posterior.observation, case)
     grid = posterior.grid(resolution)
     with torch.no_grad():
-        draws = posterior.sources(slice(sample, sample + 1), grid)[0].numpy()
+        draws = posterior.sources(slice(case, case + 1), grid)[0].numpy()
     spread = [("Standard deviation", draws.std(0, ddof=1))] if len(draws) > 1 else []
     return _mixed_panels(grid, [("Posterior mean" if spread else "Point estimate", draws.mean(0))], spread)
 
 
-def plot_observation(observation: Observation, sample: int = 0, *, width: float = WIDTH) -> Figure:
+def plot_observation(observation: Observation, case: int = 0, *, width: float = WIDTH) -> Figure:
     """The coarse initial state and the readings."""
-    return panel_figure(observation_panels(observation, sample), width)
+    return panel_figure(observation_panels(observation, case), width)
 
 
 def plot_reconstruction(
-    posterior: Posterior, sample: int = 0, truth=None, resolution=None, *, width: float = WIDTH
+    posterior: Posterior, case: int = 0, truth=None, resolution=None, *, width: float = WIDTH
 ) -> Figure:
     """The mean and, where there are any, its standard deviation, the truth and the error."""
-    return panel_figure(reconstruction_panels(sample_fields(posterior, sample, truth, resolution)), width)
+    return panel_figure(reconstruction_panels(case_fields(posterior, case, truth, resolution)), width)
 
 
-def plot_source(posterior: PDEPosterior, sample: int = 0, resolution=None, *, width: float = WIDTH) -> Figure:
+def plot_source(posterior: PDEPosterior, case: int = 0, resolution=None, *, width: float = WIDTH) -> Figure:
     """The source term and, where there are several draws, its standard deviation."""
-    return panel_figure(source_panels(posterior, sample, resolution), width)
+    return panel_figure(source_panels(posterior, case, resolution), width)
 
 
-def plot_coefficients(posterior: PDEPosterior, sample: int = 0, *, width: float = WIDTH) -> Figure:
+def plot_coefficients(posterior: PDEPosterior, case: int = 0, *, width: float = WIDTH) -> Figure:
     """Draws of each coefficient within its bounds; a marker where there is only one."""
-    check_sample(posterior.observation, sample)
+    check_case(posterior.observation, case)
     latent = posterior.latent
-    theta = posterior.thetas[sample].numpy()
+    theta = posterior.thetas[case].numpy()
     num_columns = min(latent.num_coefficients, 3 if width > 7 else 1)
     panel_width = min(width / num_columns, 3.6)
     figure, axes = figure_of_panels(latent.num_coefficients, num_columns, panel_width, 1.7 if len(theta) > 1 else 0.9)
@@ -217,13 +217,13 @@ def plot_coefficients(posterior: PDEPosterior, sample: int = 0, *, width: float 
     return figure
 
 
-def plot_psd(posterior: Posterior, sample: int = 0, truth=None, resolution=None, *, width: float = 6.5) -> Figure:
+def plot_psd(posterior: Posterior, case: int = 0, truth=None, resolution=None, *, width: float = 6.5) -> Figure:
     """Radially averaged power spectra, with the finest scale that the coarse grid resolves."""
-    fields = sample_fields(posterior, sample, truth, resolution)
+    fields = case_fields(posterior, case, truth, resolution)
     return psd_figure(fields, posterior.observation.grid, width=width)
 
 
-def psd_figure(fields: SampleFields, coarse: Grid, *, width: float = 6.5) -> Figure:
+def psd_figure(fields: CaseFields, coarse: Grid, *, width: float = 6.5) -> Figure:
     figure, (ax,) = figure_of_panels(1, 1, width, min(4.0, 0.9 * width))
     draws = fields.draws[:_MOST_SPECTRA] if fields.has_spread else ()
     curves = [("draws" if i == 0 else None, u, DRAW_COLOUR, 0.7) for i, u in enumerate(draws)]
@@ -280,24 +280,24 @@ def _ticks(most: int) -> MaxNLocator:
     return MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
 
 
-def _one_truth(truth, observation: Observation, sample: int) -> np.ndarray:
-    """The sample's true field at the last time, from an array with or without those axes."""
+def _one_truth(truth, observation: Observation, case: int) -> np.ndarray:
+    """The case's true field at the last time, from an array with or without those axes."""
     if hasattr(truth, "dims"):
-        leading = [axis for axis in ("sample", "time") if axis in truth.dims]
+        leading = [axis for axis in ("case", "time") if axis in truth.dims]
         if set(truth.dims) != {*leading, "y", "x"}:
-            raise DataError(f"expected a truth with axes ([sample,] [time,] y, x), got {truth.dims}")
+            raise DataError(f"expected a truth with axes ([case,] [time,] y, x), got {truth.dims}")
         truth = truth.transpose(*leading, "y", "x")
     else:
-        leading = {3: ["sample" if observation.batched else "time"], 4: ["sample", "time"]}.get(np.ndim(truth), [])
+        leading = {3: ["case" if observation.batched else "time"], 4: ["case", "time"]}.get(np.ndim(truth), [])
     try:
         array = np.asarray(truth, dtype=np.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"the truth must be an array of numbers, got {type(truth).__name__}: {error}") from error
-    sizes = {"sample": observation.num_samples, "time": len(observation.times)}
+    sizes = {"case": observation.num_cases, "time": len(observation.times)}
     if array.ndim < 2 or array.shape[:-2] != tuple(sizes[axis] for axis in leading) or min(array.shape[-2:]) < 2:
         wanted = " and ".join(f"{count} {axis}(s)" for axis, count in sizes.items())
-        raise DataError(f"expected a truth with axes ([sample,] [time,] y, x), {wanted}; got shape {array.shape}")
-    array = array[tuple(sample if axis == "sample" else -1 for axis in leading)]
+        raise DataError(f"expected a truth with axes ([case,] [time,] y, x), {wanted}; got shape {array.shape}")
+    array = array[tuple(case if axis == "case" else -1 for axis in leading)]
     if not np.isfinite(array).all():
-        raise DataError(f"the truth of sample {sample} has {(~np.isfinite(array)).sum()} NaN or infinite values")
+        raise DataError(f"the truth of case {case} has {(~np.isfinite(array)).sum()} NaN or infinite values")
     return array

@@ -1,4 +1,4 @@
-"""One self-contained page about one sample: what was observed, what was reconstructed, and how sure it is."""
+"""One self-contained page about one case: what was observed, what was reconstructed, and how sure it is."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior
 from latentpde.report.fields import (
     WIDTH,
-    SampleFields,
+    CaseFields,
+    case_fields,
     observation_panels,
     panel_figure,
     plot_coefficients,
     psd_figure,
     reconstruction_panels,
-    sample_fields,
     shown_snapshots,
     source_panels,
 )
@@ -43,35 +43,35 @@ _READINGS = {
 }
 
 
-def write_report(posterior: Posterior, path: str | Path, *, truth=None, sample: int = 0, resolution=None) -> None:
+def write_report(posterior: Posterior, path: str | Path, *, truth=None, case: int = 0, resolution=None) -> None:
     """Write an HTML page that needs nothing but itself.
 
     Args:
         posterior: what to report on; sections that it has nothing to say about are left out.
         path: replaced only when the page is complete.
-        truth: the true field, ``([sample,] [time,] y, x)`` on any grid; adds the error and the scores.
-        sample: which sample.
+        truth: the true field, ``([case,] [time,] y, x)`` on any grid; adds the error and the scores.
+        case: which case.
         resolution: of the maps; by default the truth's own, else the posterior's.
     """
     check_writable(path)
-    page = render_report(posterior, truth=truth, sample=sample, resolution=resolution)
+    page = render_report(posterior, truth=truth, case=case, resolution=resolution)
     with atomic_path(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 
-def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resolution=None) -> str:
+def render_report(posterior: Posterior, *, truth=None, case: int = 0, resolution=None) -> str:
     """The page itself, as `write_report` writes it."""
-    fields = sample_fields(posterior, sample, truth, resolution)
+    fields = case_fields(posterior, case, truth, resolution)
     latent = posterior if isinstance(posterior, PDEPosterior) else None
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "latentpde"  # the same posterior gives the same bits
-        figures = _figures(posterior, latent, fields, sample)
+        figures = _figures(posterior, latent, fields, case)
     return render(
         "report.html",
         {"subscripts": _subscripts},
         family=latent.latent.family if latent else None,
-        facts=_facts(posterior, latent, fields, sample),
+        facts=_facts(posterior, latent, fields, case),
         has_spread=fields.has_spread,
         num_draws=len(fields.draws),
         has_truth=fields.truth is not None,
@@ -80,32 +80,32 @@ def render_report(posterior: Posterior, *, truth=None, sample: int = 0, resoluti
         time=_number(posterior.observation.times[-1]),
         method=posterior.method,
         figures=figures,
-        coefficients=_coefficients(latent, sample) if latent else None,
+        coefficients=_coefficients(latent, case) if latent else None,
         has_source=latent is not None and latent.latent.num_modes > 0,
         scores=_scores(fields) if fields.truth is not None else None,
-        diagnostics=_diagnostics(posterior, sample),
-        warnings=posterior.warnings(sample),
-        settings=_json(_settings(posterior, latent, fields, sample)),
+        diagnostics=_diagnostics(posterior, case),
+        warnings=posterior.warnings(case),
+        settings=_json(_settings(posterior, latent, fields, case)),
         version=latentpde.__version__,
     )
 
 
 def _figures(
-    posterior: Posterior, latent: PDEPosterior | None, fields: SampleFields, sample: int
+    posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields, case: int
 ) -> dict[str, dict[str, Any]]:
     """Each figure at two widths: for a screen, and for a phone."""
     coarse = posterior.observation.grid
     steady = latent is not None and latent.latent.family.order == 0
     initial = "Coarse right-hand side u0" if steady else "Coarse initial state"
     maps = {
-        "observed": observation_panels(posterior.observation, sample, initial),
+        "observed": observation_panels(posterior.observation, case, initial),
         "field": reconstruction_panels(fields),
     }
     if latent and latent.latent.num_modes:
-        maps["source"] = source_panels(latent, sample, fields.grid.shape)
+        maps["source"] = source_panels(latent, case, fields.grid.shape)
     figures = {name: _both(lambda width, panels=panels: panel_figure(panels, width)) for name, panels in maps.items()}
     if latent:
-        figures["coefficients"] = _both(lambda width: plot_coefficients(latent, sample, width=width))
+        figures["coefficients"] = _both(lambda width: plot_coefficients(latent, case, width=width))
     figures["psd"] = _both(lambda width: psd_figure(fields, coarse, width=min(width, 6.5)))
     return figures
 
@@ -128,42 +128,42 @@ def _image(svg: bytes) -> dict[str, Any]:
     return {"source": source, "width": round(float(points[1]) * 4 / 3)}
 
 
-def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: SampleFields, sample: int) -> dict[str, str]:
+def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields, case: int) -> dict[str, str]:
     observation = posterior.observation
     family = latent.latent.family if latent else None
     steady = family is not None and family.order == 0
     times = ", ".join(map(_number, observation.times[:8])) + (" …" if len(observation.times) > 8 else "")
-    noise = observation.noise_std[sample][observation.mask[sample]].numpy()
+    noise = observation.noise_std[case][observation.mask[case]].numpy()
     return {
         "Method": posterior.method,
         "Estimate": _estimate(fields, float(np.median(noise))),
-        "Readings": _readings(observation, sample),
+        "Readings": _readings(observation, case),
         "Noise (standard deviation)": _range(noise),
         "PDE time": "none (steady state)" if steady else times,
         "Domain, width and height": f"{_number(fields.grid.extent[1])} {_TIMES} {_number(fields.grid.extent[0])}",
         "Grid, width and height": f"{_shape(observation.grid)} observed, {_shape(fields.grid)} shown",
-        "Sample": f"{sample} (of {observation.num_samples}, counted from 0)",
+        "Case": f"{case} (of {observation.num_cases}, counted from 0)",
         "Seed": str(posterior.settings.get("seed", "not recorded")),
         "LatentPDE version": latentpde.__version__,
     }
 
 
-def _estimate(fields: SampleFields, noise: float) -> str:
+def _estimate(fields: CaseFields, noise: float) -> str:
     if not fields.has_spread:
         return "point estimate, without uncertainty"
     enough = int(ensemble_size(fields.draws, noise / 10))
     return f"{len(fields.draws)} draws; the mean of {enough} would be known to a tenth of the noise"
 
 
-def _readings(observation: Observation, sample: int) -> str:
-    count, places = int(observation.num_readings[sample]), observation.mask[sample].numel()
+def _readings(observation: Observation, case: int) -> str:
+    count, places = int(observation.num_readings[case]), observation.mask[case].numel()
     share = "" if observation.observed == "point" else f" of {places} ({100 * count / places:.1f} %)"
     return f"{count}{share}, {_READINGS[observation.observed]}"
 
 
-def _coefficients(posterior: PDEPosterior, sample: int) -> list[dict[str, str]]:
+def _coefficients(posterior: PDEPosterior, case: int) -> list[dict[str, str]]:
     latent = posterior.latent
-    theta = posterior.thetas[sample].numpy()
+    theta = posterior.thetas[case].numpy()
     rows = []
     for values, (low, high), coefficient in zip(
         theta.T, latent.bounds.tolist(), latent.family.coefficients, strict=True
@@ -177,7 +177,7 @@ def _coefficients(posterior: PDEPosterior, sample: int) -> list[dict[str, str]]:
     return rows
 
 
-def _scores(fields: SampleFields) -> list[tuple[str, str, str]]:
+def _scores(fields: CaseFields) -> list[tuple[str, str, str]]:
     assert fields.truth is not None
     values = score(fields.mean, fields.truth, fields.draws)
     num_draws = len(fields.draws)
@@ -197,24 +197,24 @@ def _scores(fields: SampleFields) -> list[tuple[str, str, str]]:
     return [(label, _number(values[name]), meaning) for name, label, meaning in rows]
 
 
-def _diagnostics(posterior: Posterior, sample: int) -> list[tuple[str, str]]:
+def _diagnostics(posterior: Posterior, case: int) -> list[tuple[str, str]]:
     rows = []
     for name, value in posterior.diagnostics.items():
         array = None if isinstance(value, str | dict) else np.asarray(value)
-        if array is not None and array.ndim and len(array) == posterior.observation.num_samples:
-            array = array[sample]
+        if array is not None and array.ndim and len(array) == posterior.observation.num_cases:
+            array = array[case]
         rows.append((str(name).replace("_", " "), _short(value if array is None else array)))
     return rows
 
 
-def _settings(posterior: Posterior, latent: PDEPosterior | None, fields: SampleFields, sample: int) -> dict[str, Any]:
+def _settings(posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields, case: int) -> dict[str, Any]:
     prior = {}
     if latent:
         layout = latent.latent
         bounds = dict(zip(layout.family.coefficient_names, layout.bounds.tolist(), strict=True))
-        prior = {"family": layout.family.name, "bounds": bounds, "forcing_std": layout.forcing_std}
+        prior = {"family": layout.family.name, "bounds": bounds, "source_prior_std": layout.source_prior_std}
         prior["num_modes"] = layout.num_modes
-    shown = {"sample": sample, "resolution": list(fields.grid.shape), "latentpde": latentpde.__version__}
+    shown = {"case": case, "resolution": list(fields.grid.shape), "latentpde": latentpde.__version__}
     return {"method": posterior.method, "options": posterior.settings, **prior, **shown}
 
 

@@ -68,7 +68,7 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 _BATCH = 8  # cases at once: 39 draws at 128 x 128 take 40 MB
 _ORDER = 4  # of the smooth test
 _LABELS = ("mask_kind", "initial_kind", "regime", "family")
-_ATTRIBUTES = ("family", "regime", "noise_std", "observed_kind", "forcing_std", "split")
+_ATTRIBUTES = ("family", "regime", "noise_std", "observed_kind", "source_prior_std", "split")
 
 
 def simulation_based_calibration(
@@ -93,12 +93,12 @@ def simulation_based_calibration(
         num_draws: posterior draws per case. With 39 a rank has 40 values.
         points: cells ``(row, column)`` of the fine grid at which the field is ranked; by default 8, spread evenly.
         levels: of the central intervals.
-        start: the first case; a long run can be made in parts and joined with ``xarray.concat(parts, "sample")``.
+        start: the first case; a long run can be made in parts and joined with ``xarray.concat(parts, "case")``.
         seed: of the method's randomness; that of the cases is the simulation's own.
         options: further arguments of `latentpde.reconstruct`, the method's options among them.
 
     Returns:
-        ``rank (sample, quantity)``, ``coverage (sample, level)`` of the field at the last time, ``rmse`` of the
+        ``rank (case, quantity)``, ``coverage (case, level)`` of the field at the last time, ``rmse`` of the
         posterior mean, and ``spread`` and ``error`` of the ensemble, whose mean squares agree if it is calibrated;
         for each case its ``mask_kind``, ``initial_kind``, ``regime`` and ``family``.
     """
@@ -114,7 +114,7 @@ def simulation_based_calibration(
         for first, last in pairwise(edges):
             cases = simulation.cases(first, last)
             # Another seed for each batch: the cases must not share their randomness.
-            posterior = reconstruct(cases, method=method, num_samples=num_draws, seed=seed + first, **options)
+            posterior = reconstruct(cases, method=method, num_draws=num_draws, seed=seed + first, **options)
             if not posterior.has_spread:
                 raise UsageError(
                     f"method {method!r} returns a point estimate without a spread, so it has no calibration to check; "
@@ -122,7 +122,7 @@ def simulation_based_calibration(
                 )
             parts.append(compare(posterior, cases, cells, levels, seed + first))
             advance(last - first)
-    joined = xr.concat(parts, "sample", data_vars="minimal", coords="minimal", compat="equals", join="exact")
+    joined = xr.concat(parts, "case", data_vars="minimal", coords="minimal", compat="equals", join="exact")
     return joined.assign_attrs(method=method, seed=seed, simulation_seed=simulation.seed)
 
 
@@ -155,27 +155,27 @@ def compare(
     variance = draws.var(axis=1, ddof=1).mean(axis=(-2, -1))
     return xr.Dataset(
         {
-            "rank": (("sample", "quantity"), ranks(at_cells, u_cells, seed=seed)),
-            "coverage": (("sample", "level"), coverage_curve(np.sort(draws, axis=1), u, levels)),
-            "rmse": ("sample", rmse(posterior.mean(resolution=u.shape[-2:]).values, u)),
-            "spread": ("sample", np.sqrt((num_draws + 1) / num_draws * variance)),
-            "error": ("sample", rmse(draws.mean(axis=1), u)),
+            "rank": (("case", "quantity"), ranks(at_cells, u_cells, seed=seed)),
+            "coverage": (("case", "level"), coverage_curve(np.sort(draws, axis=1), u, levels)),
+            "rmse": ("case", rmse(posterior.mean(resolution=u.shape[-2:]).values, u)),
+            "spread": ("case", np.sqrt((num_draws + 1) / num_draws * variance)),
+            "error": ("case", rmse(draws.mean(axis=1), u)),
         },
         coords={
-            "sample": cases["sample"].values,
+            "case": cases["case"].values,
             "quantity": names,
             "quantity_kind": ("quantity", kinds),
             "level": list(levels),
-            **{name: ("sample", truth[name].values.astype(str)) for name in ("mask_kind", "initial_kind")},
-            **{name: ("sample", np.full(num_cases, cases.attrs[name])) for name in ("regime", "family")},
+            **{name: ("case", truth[name].values.astype(str)) for name in ("mask_kind", "initial_kind")},
+            **{name: ("case", np.full(num_cases, cases.attrs[name])) for name in ("regime", "family")},
         },
         attrs={name: cases.attrs[name] for name in _ATTRIBUTES} | {"num_draws": num_draws},
     )
 
 
 def ranks(
-    draws: Float[np.ndarray, "sample draw *quantity"], truth: Float[np.ndarray, "sample *quantity"], *, seed: int = 0
-) -> Int[np.ndarray, "sample *quantity"]:
+    draws: Float[np.ndarray, "case draw *quantity"], truth: Float[np.ndarray, "case *quantity"], *, seed: int = 0
+) -> Int[np.ndarray, "case *quantity"]:
     """How many draws lie below the truth, 0 to their number; ties are broken at random."""
     truth = truth[:, None]
     below, ties = np.sum(draws < truth, axis=1), np.sum(draws == truth, axis=1)
@@ -331,7 +331,7 @@ def grouped(dataset: xr.Dataset, by: Sequence[str]) -> Iterator[tuple[tuple[str,
     unknown = [name for name in by if name not in known]
     if unknown:
         raise UsageError(f"cannot group by {', '.join(unknown)}; cases have: {', '.join(known)}")
-    keys = np.array([dataset[name].values.astype(str) for name in by]).reshape(len(by), dataset.sizes["sample"]).T
+    keys = np.array([dataset[name].values.astype(str) for name in by]).reshape(len(by), dataset.sizes["case"]).T
     for key in sorted({tuple(row) for row in keys.tolist()}):
         yield key, np.flatnonzero((keys == np.array(key, dtype=keys.dtype)).all(axis=1))
 

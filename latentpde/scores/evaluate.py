@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
-    """Mean scores over the samples, and the list of each per sample.
+    """Mean scores over the cases, and the list of each per case.
 
-    CRPS is the fair estimator where the reconstruction keeps its samples; from its quantiles, and so approximate,
+    CRPS is the fair estimator where the reconstruction keeps its draws; from its quantiles, and so approximate,
     where it does not; and the MAE for a point estimate, which is what CRPS then is. ``crps_estimator`` says which.
     Coverage is that of the central 90 % interval. What a method without a spread cannot have is ``None``.
     """
     if "truth" not in cases.children or "field" not in cases["truth"]:
         raise DataError("the cases hold no truth to compare with; expected a group 'truth' with a variable 'field'")
     has_spread = bool(reconstruction.attrs.get("has_spread", 0) == 1)
-    for name in ("mean", "quantiles") if has_spread and "samples" not in reconstruction else ("mean",):
+    for name in ("mean", "quantiles") if has_spread and "draws" not in reconstruction else ("mean",):
         if name not in reconstruction:
             raise DataError(f"the reconstruction has no variable {name!r}; is it a file that `reconstruct` wrote?")
     field = cases["truth"].to_dataset()["field"]
     truth = _values(field.isel(time=-1) if "time" in field.dims else field)
     mean = _fields(reconstruction["mean"], truth.shape[-2:])
     if len(mean) != len(truth):
-        raise DataError(f"the reconstruction has {len(mean)} sample(s), the cases {len(truth)}: not the same set?")
-    draws = _fields(reconstruction["samples"], truth.shape[-2:]) if has_spread and "samples" in reconstruction else None
+        raise DataError(f"the reconstruction has {len(mean)} case(s), the cases {len(truth)}: not the same set?")
+    draws = _fields(reconstruction["draws"], truth.shape[-2:]) if has_spread and "draws" in reconstruction else None
     scores = score(mean, truth, draws)
     estimator = "fair" if draws is not None and draws.shape[1] > 1 else "point"
     if has_spread and draws is None:
@@ -44,23 +44,23 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
             low, high = (quantiles[:, index[0]] for index in ends)
             scores["coverage90"] = ((low <= truth) & (truth <= high)).mean((-2, -1))
     # JSON knows neither NaN nor infinity, which the spread of an exact mean over its error is
-    per_sample = {name: [float(v) if np.isfinite(v) else None for v in values] for name, values in scores.items()}
+    per_case = {name: [float(v) if np.isfinite(v) else None for v in values] for name, values in scores.items()}
     means = {name: float(values.mean()) if np.isfinite(values).all() else None for name, values in scores.items()}
     return {
         **means,
-        "num_samples": len(truth),
+        "num_cases": len(truth),
         "resolution": list(truth.shape[-2:]),
         "crps_estimator": estimator,
         "psd_floor": PSD_FLOOR,
         "method": str(reconstruction.attrs.get("method", "")),
-        "per_sample": per_sample,
+        "per_case": per_case,
     }
 
 
 def _values(array: xr.DataArray) -> np.ndarray:
-    """Float64 values with axes (sample, [draw or quantile,] y, x)."""
-    axes = ("sample", *(d for d in ("draw", "quantile") if d in array.dims), "y", "x")
-    if {*array.dims, "sample"} != set(axes) or array.dtype.kind not in "biuf":
+    """Float64 values with axes (case, [draw or quantile,] y, x)."""
+    axes = ("case", *(d for d in ("draw", "quantile") if d in array.dims), "y", "x")
+    if {*array.dims, "case"} != set(axes) or array.dtype.kind not in "biuf":
         raise DataError(
             f"expected numbers with the axes {', '.join(axes)} in {array.name!r}, "
             f"found {array.dtype} with {', '.join(map(str, array.dims)) or 'none'}"

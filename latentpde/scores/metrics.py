@@ -1,8 +1,8 @@
 r"""How far a reconstruction is from the truth, and how honest its uncertainty is.
 
 Fields end in the axes ``(y, x)``, ensembles in ``(draw, y, x)``. A metric reduces those and keeps every
-axis before them, so fields ``(sample, y, x)`` score ``(sample,)`` and a single field scores a number; the
-mean over samples is the caller's. Arrays and tensors must agree in shape; ``xarray.DataArray`` axes are found
+axis before them, so fields ``(case, y, x)`` score ``(case,)`` and a single field scores a number; the
+mean over cases is the caller's. Arrays and tensors must agree in shape; ``xarray.DataArray`` axes are found
 by name, broadcast by name, and what remains is a DataArray again. All arithmetic is in float64.
 
 Point metrics: `rmse`, `mae`, `psd_log_error`. Ensemble metrics: `crps`, `coverage`, `spread_error`,
@@ -292,7 +292,7 @@ def ensemble_size(draws: Float[Array, "*batch draw y x"], tolerance: float) -> I
 
 
 def score(mean: Array, truth: Array, draws: Array | None = None) -> dict[str, np.ndarray]:
-    """Everything a table needs, per sample: ``rmse, mae, psd, crps, coverage90, spread_error``.
+    """Everything a table needs, per case: ``rmse, mae, psd, crps, coverage90, spread_error``.
 
     ``rmse``, ``mae`` and ``psd`` (`psd_log_error`) judge ``mean``; the others judge ``draws``. Without draws, or with
     only one, the forecast is the point estimate ``mean``: its ``crps`` is then its MAE, the CRPS of a point

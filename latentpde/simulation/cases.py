@@ -48,7 +48,7 @@ class Simulation:
         mask: one kind for all cases.
         sparsity: share of coarse cells that is observed, for all cases.
         noise_std: standard deviation of the readings' noise.
-        forcing: whether there is a source.
+        source: whether there is a source.
         observed: ``lowres-solve``, ``pooled`` or ``point``, as in `latentpde.observation`. Points lie at random
             inside the cells that the mask chooses.
         shape: the fine grid.
@@ -64,7 +64,7 @@ class Simulation:
     mask: str | None = None
     sparsity: float | None = None
     noise_std: float = 0.15
-    forcing: bool = True
+    source: bool = True
     observed: Observed = "lowres-solve"
     shape: tuple[int, int] = (128, 128)
     pooling: int = 4
@@ -105,7 +105,7 @@ class Simulation:
     def latent(self) -> Latent:
         regime = self._regime
         bounds = torch.tensor(regime.ranges, dtype=torch.float64)
-        return Latent(regime.pde, forcing_std=regime.forcing_std, num_modes=self.num_modes, bounds=bounds)
+        return Latent(regime.pde, source_prior_std=regime.source_prior_std, num_modes=self.num_modes, bounds=bounds)
 
     def generator(self, index: int) -> np.random.Generator:
         """The randomness of one case."""
@@ -146,7 +146,7 @@ class Simulation:
         kind = str(rng.choice(initial_conditions.names()))
         initial = draw_initial_condition(kind, self.grid, generator=rng)
         uniform = rng.random(self.latent.num_coefficients)
-        q = rng.standard_normal(self.latent.num_forcing) * (self._regime.forcing_std if self.forcing else 0.0)
+        q = rng.standard_normal(self.latent.num_source) * (self._regime.source_prior_std if self.source else 0.0)
         mask_kind = self.mask or str(rng.choice(TRAINING_MASKS if training else EVALUATION_MASKS))
         spread = rng.uniform(*TRAINING_SPARSITY) if training else EVALUATION_SPARSITY
         coarse = self.grid.coarsen(self.pooling)
@@ -181,27 +181,27 @@ class Simulation:
         latent = self.latent
         root = xr.Dataset(
             {
-                "observed": (("sample", *when, *reading_dims), squeeze(readings)),
-                "initial": (("sample", "y_obs", "x_obs"), initial_coarse),
+                "observed": (("case", *when, *reading_dims), squeeze(readings)),
+                "initial": (("case", "y_obs", "x_obs"), initial_coarse),
             },
             coords={
-                "sample": np.arange(start, start + len(initial)),
+                "case": np.arange(start, start + len(initial)),
                 **{name: c.numpy() for name, c in zip(("y_obs", "x_obs"), coarse.coordinates(), strict=True)},
                 **({} if one_time else {"time": list(self.times or ())}),
             },
             attrs=self._attributes(),
         )
         if self.observed == "point":
-            root["sensor_y"] = ("sample", "sensor"), columns["positions"][..., 0]
-            root["sensor_x"] = ("sample", "sensor"), columns["positions"][..., 1]
+            root["sensor_y"] = ("case", "sensor"), columns["positions"][..., 0]
+            root["sensor_x"] = ("case", "sensor"), columns["positions"][..., 1]
         truth = xr.Dataset(
             {
-                "field": (("sample", *when, "y", "x"), squeeze(field).astype(np.float32)),
-                "initial": (("sample", "y", "x"), initial.astype(np.float32)),
-                "coefficients": (("sample", "coefficient"), theta),
-                "forcing": (("sample", "latent"), q),
-                "initial_kind": ("sample", columns["initial_kind"].astype(object)),
-                "mask_kind": ("sample", columns["mask_kind"].astype(object)),
+                "field": (("case", *when, "y", "x"), squeeze(field).astype(np.float32)),
+                "initial": (("case", "y", "x"), initial.astype(np.float32)),
+                "coefficients": (("case", "coefficient"), theta),
+                "source": (("case", "latent"), q),
+                "initial_kind": ("case", columns["initial_kind"].astype(object)),
+                "mask_kind": ("case", columns["mask_kind"].astype(object)),
             },
             coords={
                 "coefficient": list(latent.family.coefficient_names),
@@ -221,7 +221,7 @@ class Simulation:
             "pooling": self.pooling,
             "extent": np.asarray(self.extent),
             "coefficient_bounds": np.asarray(regime.ranges).ravel(),
-            "forcing_std": regime.forcing_std if self.forcing else 0.0,
+            "source_prior_std": regime.source_prior_std if self.source else 0.0,
             **({"num_modes": self.num_modes} if self.num_modes else {}),
             "split": self.split,
             "seed": self.seed,
@@ -243,7 +243,7 @@ def simulate(regime: str | Regime, *, num: int = 8, seed: int = 0, **options) ->
     parts = list(simulation.batches(num))
     nodes = {"/": [part.root for part in parts], "/truth": [part.children["truth"] for part in parts]}
     groups = {
-        path: xr.concat([node.to_dataset(inherit=False) for node in group], "sample", data_vars="minimal")
+        path: xr.concat([node.to_dataset(inherit=False) for node in group], "case", data_vars="minimal")
         for path, group in nodes.items()
     }
     return xr.DataTree.from_dict(groups)
@@ -251,7 +251,7 @@ def simulate(regime: str | Regime, *, num: int = 8, seed: int = 0, **options) ->
 
 def simulate_to_file(simulation: Simulation, path: str | Path, num: int, *, show_progress: bool = False) -> None:
     """Stream any number of cases to a NetCDF file, holding one batch in memory."""
-    from latentpde.io.streaming import append_samples
+    from latentpde.io.streaming import append_cases
 
     with progress("simulate", num, show=show_progress) as advance:
-        append_samples(simulation.batches(num), path, num, advance)
+        append_cases(simulation.batches(num), path, num, advance)

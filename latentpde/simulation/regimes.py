@@ -19,13 +19,13 @@ class Regime:
         name: as in ``latentpde list regimes``.
         family: name of the PDE family.
         ranges: interval of each coefficient, in the family's order; draws are uniform.
-        forcing_std: pointwise standard deviation of the source.
+        source_prior_std: pointwise standard deviation of the source.
     """
 
     name: str
     family: str
     ranges: tuple[tuple[float, float], ...]
-    forcing_std: float
+    source_prior_std: float
 
     @property
     def pde(self) -> Family:

@@ -80,7 +80,7 @@ class DenoiserTable(StageTable):
 
     Args:
         obs_weight: ``lambda_obs``, of the observation term.
-        coefficient_weight: of the coefficients' entries in the denoising loss, beside 1 for the forcing's. The best
+        coefficient_weight: of the coefficients' entries in the denoising loss, beside 1 for the source's. The best
             denoiser does not depend on it, but a few entries of hundreds are learnt slowly.
         draws: steps and noises per case and batch: what is known of a case takes longer than denoising it.
         drop: probability that the conditioning is dropped.

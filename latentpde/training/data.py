@@ -150,7 +150,7 @@ def _simulate(simulation: Simulation, num: int, label: str, show_progress: bool)
     with progress(label, num, show=show_progress) as advance, torch.no_grad():
         for tree in simulation.batches(num, size=_CHUNK):
             initial = torch.from_numpy(tree["initial"].values)
-            theta, q = (torch.from_numpy(tree[f"truth/{name}"].values) for name in ("coefficients", "forcing"))
+            theta, q = (torch.from_numpy(tree[f"truth/{name}"].values) for name in ("coefficients", "source"))
             z = latent.pack(theta, q)
             clean = decoder.decode(z, initial, simulation.times or (), coarse)
             for name, values in (("initial", initial), ("clean", clean), ("z", z)):

@@ -50,7 +50,7 @@ def map_targets(
             indices = np.arange(start, min(start + CASES_AT_ONCE, len(data)))
             observation = data.read(indices, draw)
             estimator = Map(num_steps=table.map_steps, num_restarts=table.map_restarts)
-            found = estimator.estimate(observation, data.simulation.latent, num_samples=1, seed=data.seed)
+            found = estimator.estimate(observation, data.simulation.latent, num_draws=1, seed=data.seed)
             write_tensors(_path(folder, data, draw, start), {"z": found.z[:, 0]}, {"key": _key(table, data)})
             advance(len(indices))
     kept: dict[tuple[str, int], Tensor] = {}

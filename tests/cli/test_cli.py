@@ -35,8 +35,8 @@ def test_simulate_reconstruct_evaluate(tmp_path):
     scores = json.loads(program("evaluate", "out.nc", "cases.nc", "--json"))
     for name in ("rmse", "psd", "mae", "crps", "coverage90"):
         assert name in scores
-        assert len(scores["per_sample"][name]) == 2
-    assert scores["rmse"] == pytest.approx(np.mean(scores["per_sample"]["rmse"]))
+        assert len(scores["per_case"][name]) == 2
+    assert scores["rmse"] == pytest.approx(np.mean(scores["per_case"]["rmse"]))
     assert 0 < scores["rmse"] < 2
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cases.nc", "out.nc"]
 
@@ -46,7 +46,7 @@ def test_reconstruct_json_says_what_was_done(run, case_file, tmp_path):
     summary = json.loads(out)
     assert code == 0
     assert summary["method"] == "map"
-    assert summary["num_samples"] == 2
+    assert summary["num_cases"] == 2
     assert summary["settings"]["num_steps"] == 2
     assert summary["settings"]["seed"] == 5
 
@@ -102,7 +102,7 @@ assert "torch" not in sys.modules and "xarray" not in sys.modules
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - start < 5
-    for option in ("--output", "--num-samples", "--bounds", "--json", "--sparsity"):
+    for option in ("--output", "--num-draws", "--bounds", "--json", "--sparsity"):
         assert option in done.stdout
 
 
@@ -137,15 +137,15 @@ def _coarse_times(ds):
 @pytest.mark.parametrize(
     ("change", "arguments"),
     [
-        (lambda ds: ds.transpose("x_obs", "sample", "y_obs"), []),
+        (lambda ds: ds.transpose("x_obs", "case", "y_obs"), []),
         (lambda ds: ds.rename(y_obs="lat", x_obs="lon"), []),
         (lambda ds: ds.isel(y_obs=slice(None, None, -1)), []),
-        (lambda ds: ds.drop_vars(["y_obs", "x_obs", "sample"]), []),
-        (lambda ds: ds.isel(sample=0), []),
-        (lambda ds: ds.assign(initial=ds.initial.isel(sample=0, drop=True)), []),
+        (lambda ds: ds.drop_vars(["y_obs", "x_obs", "case"]), []),
+        (lambda ds: ds.isel(case=0), []),
+        (lambda ds: ds.assign(initial=ds.initial.isel(case=0, drop=True)), []),
         (lambda ds: ds.assign(observed=(ds.observed.fillna(0) * 10).astype("i4")), []),
         (lambda ds: ds.astype(">f4"), []),
-        (lambda ds: ds.assign(mask=ds.observed.notnull().all("sample")), []),
+        (lambda ds: ds.assign(mask=ds.observed.notnull().all("case")), []),
         (lambda ds: ds.assign(noise_std=0.2), []),
         (_coarse_times, []),
         (lambda ds: _coarse_times(ds).drop_vars("time"), ["--time", "0.1", "--time", "0.25"]),
@@ -156,8 +156,8 @@ def _coarse_times(ds):
         (with_attributes(), ["--num-modes", "0"]),
         (with_attributes(), ["--resolution", "1"]),
         (with_attributes(), ["--resolution", "3"]),
-        (with_attributes(), ["--num-samples", "1000000000"]),
-        (with_attributes(), ["--bounds", "kappa=0.01:0.1", "--keep-samples"]),
+        (with_attributes(), ["--num-draws", "1000000000"]),
+        (with_attributes(), ["--bounds", "kappa=0.01:0.1", "--keep-draws"]),
     ],
 )
 def test_reconstruct_accepts(run, case_tree, tmp_path, change, arguments):
@@ -172,7 +172,7 @@ def test_reconstruct_accepts(run, case_tree, tmp_path, change, arguments):
     [
         ["--observed", "point"],
         ["--observed", "pooled", "--mask", "single-patch"],
-        ["--no-forcing"],
+        ["--no-source"],
         ["--time", "0.1", "--time", "0.2", "--observed", "point"],
         ["--split", "train", "--sparsity", "1"],
         ["--resolution", "9", "--pooling", "3"],

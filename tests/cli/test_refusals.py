@@ -34,11 +34,11 @@ def _words(parameter) -> str | None:
         (["--time", "nan"], "--time must be finite and not negative"),
         (["--resolution", "0"], "--resolution"),
         (["--resolution", "1.5"], "--resolution"),
-        (["--num-samples", "0"], "--num-samples"),
+        (["--num-draws", "0"], "--num-draws"),
         (["--seed", "-1"], "--seed"),
         (["--seed", str(2**70)], "--seed"),
-        (["--forcing-std", "0"], "positive, got 0"),
-        (["--forcing-std", "nan"], "positive, got nan"),
+        (["--source-prior-std", "0"], "positive, got 0"),
+        (["--source-prior-std", "nan"], "positive, got nan"),
         (["--num-modes", "-1"], "--num-modes"),
         (["--foo"], "No such option"),
         (["--bounds", "kappa"], ["name=lower:upper", "'kappa'"]),
@@ -145,12 +145,12 @@ def _spoilt(name, value):
     return spoil
 
 
-CELLS = ("sample", "y_obs", "x_obs")
+CELLS = ("case", "y_obs", "x_obs")
 BAD_DATA = {
     "initial NaN": (_spoilt("initial", np.nan), "initial state has 1 NaN"),
     "initial inf": (_spoilt("initial", np.inf), "initial state has 1 NaN or infinite"),
     "reading inf": (_spoilt("observed", np.inf), "mark missing readings with NaN"),
-    "no reading": (lambda ds: ds.assign(observed=ds.observed.where(ds.sample > 0)), "no observation at all in sample"),
+    "no reading": (lambda ds: ds.assign(observed=ds.observed.where(ds.case > 0)), "no observation at all in case"),
     "no observed": (lambda ds: ds.drop_vars("observed"), "expected a variable 'observed'"),
     "no initial": (lambda ds: ds.drop_vars("initial"), "initial state"),
     "nothing": (lambda ds: xr.Dataset(), "no variables"),
@@ -158,7 +158,7 @@ BAD_DATA = {
     "no time": (without("time", "family"), ["when they were taken", "--time"]),
     "text": (lambda ds: ds.assign(observed=(CELLS, np.full((2, 8, 8), "a", dtype=object))), "must hold real numbers"),
     "complex": (lambda ds: ds.assign(observed=ds.observed + 0j), "must hold real numbers"),
-    "no samples": (lambda ds: ds.isel(sample=slice(0)), "'observed' is empty"),
+    "no samples": (lambda ds: ds.isel(case=slice(0)), "'observed' is empty"),
     "no cells": (lambda ds: ds.isel(x_obs=slice(0)), "'observed' is empty"),
     "extra axis": (lambda ds: ds.expand_dims(level=2), "axis level"),
     "extra initial axis": (
@@ -167,7 +167,7 @@ BAD_DATA = {
     ),
     "axis names": (lambda ds: ds.rename(y_obs="north"), ["y_obs, y, lat", "north"]),
     "initial shape": (
-        lambda ds: ds.drop_vars("initial").assign(initial=(("sample", "y", "x"), np.zeros((2, 4, 4)))),
+        lambda ds: ds.drop_vars("initial").assign(initial=(("case", "y", "x"), np.zeros((2, 4, 4)))),
         "must agree",
     ),
     "initial elsewhere": (
@@ -201,7 +201,7 @@ BAD_DATA = {
             "time": (-1.0, np.nan, "noon"),
             "extent": ([1.0, 2.0, 3.0], [-1.0, 1.0], [np.nan, 1.0], "wide", 2.0),
             "pooling": (0, -3, 2.5, "abc"),
-            "forcing_std": (-1.0, np.nan, "a"),
+            "source_prior_std": (-1.0, np.nan, "a"),
             "coefficient_bounds": ([1.0, 2.0], [2.0, 1.0] * 3, [0.0, np.inf] * 3, [np.nan] * 6, "abc"),
         }.items()
         for value in values
@@ -262,9 +262,9 @@ def test_evaluate_refuses(refused, run, case_file, case_tree, tmp_path):
     refused(3, "no truth to compare with", "evaluate", case_file, tmp_path / "out.nc")  # swapped
     refused(3, "no variable 'mean'", "evaluate", case_file, case_file)
     refused(3, "no truth", "evaluate", tmp_path / "out.nc", saved(case_tree.to_dataset(), "no_truth.nc"))
-    refused(3, "has 1 sample(s), the cases 2", "evaluate", saved(out.isel(sample=[0]), "one.nc"), case_file)
+    refused(3, "has 1 case(s), the cases 2", "evaluate", saved(out.isel(case=[0]), "one.nc"), case_file)
     refused(3, "finite everywhere", "evaluate", saved(out.assign(mean=out["mean"] * np.nan), "nan.nc"), case_file)
-    refused(3, "axes sample, y, x", "evaluate", saved(out.rename(y="lat"), "lat.nc"), case_file)
+    refused(3, "axes case, y, x", "evaluate", saved(out.rename(y="lat"), "lat.nc"), case_file)
     spread = out.drop_vars("quantiles").assign_attrs(has_spread=1)
     refused(3, "no variable 'quantiles'", "evaluate", saved(spread, "spread.nc"), case_file)
 

@@ -9,7 +9,7 @@ import torch
 from latentpde.decoder import Decoder
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, evaluate, mode_numbers, wavenumbers
-from latentpde.latent import Latent, forcing_scale
+from latentpde.latent import Latent, source_scale
 from latentpde.pde import families
 
 every_family = pytest.mark.parametrize("family", list(families), ids=lambda f: f.name)
@@ -31,7 +31,7 @@ def setting(family, num_modes=12, extent=(1.0, 1.0), shape=(32, 32), batch=(), s
     """A decoder with draws of the prior and an initial state."""
     latent = Latent(family, num_modes=num_modes)
     num = int(np.prod(batch, dtype=int))
-    z = latent.sample(num, generator=generator(seed)).reshape(*batch, latent.size)
+    z = latent.draw(num, generator=generator(seed)).reshape(*batch, latent.size)
     grid = Grid(shape, extent)
     return Decoder(latent, extent), z, random_state(grid, seed + 1), grid
 
@@ -161,9 +161,9 @@ def test_translating_state_and_source_translates_the_field(family):
     r, q = decoder.latent.split(z)
     m = decoder.latent.num_modes
     rows, cols = (n.numpy() for n in mode_numbers((2 * m, m)))
-    spectrum = decoder.latent.forcing_spectrum(q).numpy()
+    spectrum = decoder.latent.source_spectrum(q).numpy()
     moved = spectrum * np.exp(-2j * np.pi * (rows[:, None] * cells[0] / 24 + cols * cells[1] / 36))
-    moved = moved.reshape(2, m, m) / forcing_scale(m)
+    moved = moved.reshape(2, m, m) / source_scale(m)
     q_moved = torch.from_numpy(np.stack([moved.real, moved.imag], 1).ravel())
     # 24 rows do not carry the block's row -12, so look on a grid that does
     fine = grid.refine(2)
@@ -298,7 +298,7 @@ def test_second_order_families_start_at_rest(family):
 
 @every_family
 def test_leading_axes_broadcast(family):
-    """(sample, draw) latents with one initial state per sample equal a loop over both."""
+    """(case, draw) latents with one initial state per case equal a loop over both."""
     decoder, z, _, grid = setting(family, num_modes=3, extent=(2.0, 1.0), shape=(8, 6), batch=(3, 2))
     u0 = random_state(grid, 4, batch=(3,))
     target, times = Grid((10, 7), (2.0, 1.0)), times_of(family)
@@ -313,7 +313,7 @@ def test_leading_axes_broadcast(family):
 
 
 @every_family
-def test_without_forcing_modes_there_is_no_source(family):
+def test_without_source_modes_there_is_no_source(family):
     decoder, z, u0, grid = setting(family, num_modes=0, shape=(8, 8), batch=(2,))
     assert decoder.source(z, grid).shape == (2, 8, 8)
     assert not decoder.source(z, grid).any()
@@ -331,7 +331,7 @@ def test_source_is_the_trigonometric_sum_of_its_spectrum():
     extent = (1.0, 2.0)
     decoder, z, _, _ = setting(families.get("helmholtz"), num_modes=3, extent=extent)
     grid = Grid((9, 14), extent)
-    spectrum = decoder.latent.forcing_spectrum(decoder.latent.split(z)[1]).numpy()
+    spectrum = decoder.latent.source_spectrum(decoder.latent.split(z)[1]).numpy()
     y, x = np.meshgrid((np.arange(9) + 0.5) / 9, (np.arange(14) + 0.5) / 14 * 2, indexing="ij")
     expected = np.zeros((9, 14))
     for i, row in enumerate([0, 1, 2, -3, -2, -1]):

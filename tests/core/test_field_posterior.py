@@ -75,14 +75,14 @@ def test_what_the_method_knows_better_wins():
 def test_variances_are_interpolated_linearly_and_stay_positive():
     variance = torch.zeros((2, 2, 12, 16), dtype=torch.float64)
     variance[:, :, 3, 5] = 1.0
-    std = posterior(variance=variance).std((24, 32)).isel(sample=0).values
+    std = posterior(variance=variance).std((24, 32)).isel(case=0).values
     assert std.min() == 0
     assert std[6, 10] ** 2 == pytest.approx(0.75 * 0.75)
     assert (std**2).sum() == pytest.approx(4.0)
     # across the periodic edge
     variance = torch.zeros((2, 2, 12, 16), dtype=torch.float64)
     variance[:, :, 0, 0] = 1.0
-    std = posterior(variance=variance).std((24, 32)).isel(sample=0).values
+    std = posterior(variance=variance).std((24, 32)).isel(case=0).values
     assert std[-1, -1] ** 2 == pytest.approx(0.25 * 0.25)
 
 

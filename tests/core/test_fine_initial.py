@@ -83,7 +83,7 @@ def test_methods_that_decode_start_from_it(method, observed):
     """At time 0 the field is the fine state itself, which the coarse one cannot give."""
     data = observation(observed=observed)
     assert data.fine_initial is not None
-    posterior = reconstruct(data, method=method, num_samples=2, num_modes=2, **QUICK[method])
+    posterior = reconstruct(data, method=method, num_draws=2, num_modes=2, **QUICK[method])
     for start in (posterior.mean(32, times=[0.0]), posterior.draws(32, times=[0.0]).isel(draw=-1)):
         np.testing.assert_allclose(start.isel(time=0), data.fine_initial, atol=1e-6)
     plain = reconstruct(observation(False, observed=observed), method=method, num_modes=2, **QUICK[method])
@@ -94,19 +94,19 @@ def test_methods_that_decode_start_from_it(method, observed):
 def test_a_coarse_solve_does_not_hear_it_and_the_true_field_does(method):
     """Coefficients fitted to readings of a coarse solve are the same with and without it; of the field, not."""
     for observed, same in (("lowres-solve", True), ("pooled", False)):
-        options = {"method": method, "num_samples": 2, "num_modes": 2, **QUICK[method]}
+        options = {"method": method, "num_draws": 2, "num_modes": 2, **QUICK[method]}
         theta = [reconstruct(observation(fine, observed=observed), **options).coefficients for fine in (True, False)]
         assert np.allclose(theta[0], theta[1], rtol=1e-9) == same
 
 
 def test_with_it_the_truth_is_found_better():
     """A wave keeps fine structure, so much of the error was not knowing it."""
-    tree = simulate("klein_gordon", num=3, seed=1, shape=(64, 64), sparsity=0.3, forcing=False)
+    tree = simulate("klein_gordon", num=3, seed=1, shape=(64, 64), sparsity=0.3, source=False)
     truth = tree["truth/field"].values
     errors = []
     for fine in (tree["truth/initial"], None):
         data = Observation.from_dataset(tree, fine_initial=fine)
-        mean = reconstruct(data, method="exact", num_samples=1, sweep=256).mean(64).values
+        mean = reconstruct(data, method="exact", num_draws=1, sweep=256).mean(64).values
         errors.append(np.sqrt(((mean - truth) ** 2).mean()))
     assert errors[0] < 0.7 * errors[1]
 
@@ -119,14 +119,14 @@ def test_exact_takes_it_as_exact():
 def test_datasets_must_fit():
     tree = cases()
     fine = tree["truth/initial"]
-    with pytest.raises(DataError, match="3 sample"):
-        Observation.from_dataset(tree, fine_initial=xr.concat([fine, fine.isel(sample=[0])], "sample"))
+    with pytest.raises(DataError, match="3 case"):
+        Observation.from_dataset(tree, fine_initial=xr.concat([fine, fine.isel(case=[0])], "case"))
     with pytest.raises(DataError, match="same rectangle"):
         Observation.from_dataset(tree, fine_initial=fine.assign_coords(x=fine["x"] * 2))
     upside_down = fine.isel(y=slice(None, None, -1))
     turned = Observation.from_dataset(tree, fine_initial=upside_down).fine_initial
     np.testing.assert_array_equal(turned, observation().fine_initial)
-    single = Observation.from_dataset(tree.isel(sample=1), fine_initial=fine.isel(sample=1))
+    single = Observation.from_dataset(tree.isel(case=1), fine_initial=fine.isel(case=1))
     np.testing.assert_array_equal(single.fine_initial[0], observation().fine_initial[1])
 
 

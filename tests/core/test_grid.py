@@ -71,7 +71,7 @@ def random_block(rng, block_shape):
 
 @given(grids, st.integers(1, 5), st.tuples(st.floats(-5, 5), st.floats(-5, 5)))
 def test_a_coarse_centre_is_the_mean_of_its_fine_centres(grid, factor, origin):
-    """Pooling, masks and forcing stay registered only if this holds at every factor."""
+    """Pooling, masks and source stay registered only if this holds at every factor."""
     coarse = Grid(grid.shape, grid.extent, origin)
     for fine, own in zip(coarse.refine(factor).coordinates(), coarse.coordinates(), strict=True):
         np.testing.assert_allclose(fine.reshape(-1, factor).mean(1), own, rtol=0, atol=1e-12)

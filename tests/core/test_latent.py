@@ -11,7 +11,7 @@ from scipy import stats
 
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, evaluate
-from latentpde.latent import Latent, Statistics, forcing_scale
+from latentpde.latent import Latent, Statistics, source_scale
 from latentpde.pde import families
 
 every_family = pytest.mark.parametrize("family", list(families), ids=lambda f: f.name)
@@ -24,7 +24,7 @@ def generator(seed=0):
 
 def basis(latent, grid=None, positions=None):
     """The linear map from q to the source, on a grid or at points: one row per entry of q."""
-    spectrum = latent.forcing_spectrum(torch.eye(latent.num_forcing, dtype=torch.float64))
+    spectrum = latent.source_spectrum(torch.eye(latent.num_source, dtype=torch.float64))
     if grid is not None:
         return grid.synthesise(spectrum).flatten(1)
     return evaluate(spectrum, positions, (1.0, 1.0))
@@ -81,7 +81,7 @@ def test_coefficients_on_or_beyond_their_bounds_cannot_be_packed(family):
 # The source
 
 
-def test_forcing_block_has_the_agreed_layout():
+def test_source_block_has_the_agreed_layout():
     """q.reshape(2, 2, 12, 12): rows 0..11 then -12..-1; real then imaginary; row; column. Files rely on it."""
     m, n = 12, 64
     q = np.random.default_rng(0).standard_normal(4 * m**2)
@@ -94,20 +94,20 @@ def test_forcing_block_has_the_agreed_layout():
     numbers = np.fft.fftfreq(n, 1 / n)
     half *= np.exp(1j * np.pi * (numbers[:, None] + np.arange(n // 2 + 1)) / n)
     expected = np.fft.irfft2(half / np.sqrt(1080), s=(n, n), norm="forward")
-    spectrum = Latent(KLEIN_GORDON).forcing_spectrum(torch.from_numpy(q))
+    spectrum = Latent(KLEIN_GORDON).source_spectrum(torch.from_numpy(q))
     np.testing.assert_allclose(Grid((n, n)).synthesise(spectrum), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize("num_modes", [0, 1, 3, 12])
 def test_sizes_follow_the_number_of_modes(num_modes):
     latent = Latent(KLEIN_GORDON, num_modes=num_modes)
-    assert latent.num_forcing == 4 * num_modes**2
+    assert latent.num_source == 4 * num_modes**2
     assert latent.size == 3 + 4 * num_modes**2
-    z = latent.sample(5, generator=generator())
+    z = latent.draw(5, generator=generator())
     assert z.shape == (5, latent.size)
     r, q = latent.split(z)
     assert torch.equal(torch.cat([r, q], -1), z)
-    assert latent.forcing_spectrum(q).shape == (5, 2 * num_modes, num_modes)
+    assert latent.source_spectrum(q).shape == (5, 2 * num_modes, num_modes)
 
 
 GRIDS = [Grid((32, 32)), Grid((64, 64)), Grid((128, 128)), Grid((40, 64), (1.0, 1.6)), Grid((27, 25))]
@@ -116,12 +116,12 @@ GRIDS = [Grid((32, 32)), Grid((64, 64)), Grid((128, 128)), Grid((40, 64), (1.0, 
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda g: f"{g.shape[0]}x{g.shape[1]}")
 def test_source_has_the_priors_strength_in_every_cell(grid):
     """Exactly: the variance of the linear map q -> f(x), and in draws, within five standard errors."""
-    latent = Latent(KLEIN_GORDON, forcing_std=0.7)
+    latent = Latent(KLEIN_GORDON, source_prior_std=0.7)
     to_field = basis(latent, grid)
     variance = 0.7**2 * to_field.square().sum(0)
     torch.testing.assert_close(variance, torch.full_like(variance, 0.7**2), rtol=1e-11, atol=0)
     num = 4000
-    q = latent.split(latent.sample(num, generator=generator(1)))[1]
+    q = latent.split(latent.draw(num, generator=generator(1)))[1]
     cells = torch.randperm(to_field.shape[1], generator=generator(2))[:50]
     std = (q @ to_field[:, cells]).square().mean(0).sqrt()
     assert (std / 0.7 - 1).abs().max() < 5 / np.sqrt(2 * num)
@@ -129,7 +129,7 @@ def test_source_has_the_priors_strength_in_every_cell(grid):
 
 @pytest.mark.parametrize("num_modes", [1, 3, 12])
 def test_source_has_the_priors_strength_at_any_point(num_modes):
-    latent = Latent(KLEIN_GORDON, forcing_std=2.0, num_modes=num_modes)
+    latent = Latent(KLEIN_GORDON, source_prior_std=2.0, num_modes=num_modes)
     positions = torch.rand((200, 2), dtype=torch.float64, generator=generator())
     positions = torch.cat([positions, torch.tensor([[0.0, 0.0], [0.0, 0.5], [1.0, 1.0]], dtype=torch.float64)])
     variance = basis(latent, positions=positions).square().sum(0)
@@ -137,16 +137,16 @@ def test_source_has_the_priors_strength_at_any_point(num_modes):
 
 
 def test_scale_of_the_default_block_is_the_documented_one():
-    assert forcing_scale(12) == pytest.approx(1 / np.sqrt(1080), rel=1e-15)
+    assert source_scale(12) == pytest.approx(1 / np.sqrt(1080), rel=1e-15)
 
 
 # The prior
 
 
-def test_prior_draws_coefficients_uniformly_and_forcing_normally():
+def test_prior_draws_coefficients_uniformly_and_source_normally():
     bounds = torch.tensor([[-1.0, 1.0], [2.0, 5.0], [0.1, 0.2]], dtype=torch.float64)
-    latent = Latent(KLEIN_GORDON, forcing_std=0.3, num_modes=2, bounds=bounds)
-    z = latent.sample(4000, generator=generator(3))
+    latent = Latent(KLEIN_GORDON, source_prior_std=0.3, num_modes=2, bounds=bounds)
+    z = latent.draw(4000, generator=generator(3))
     for values, (lower, upper) in zip(latent.theta(z).T.numpy(), bounds.tolist(), strict=True):
         assert stats.kstest(values, stats.uniform(lower, upper - lower).cdf).pvalue > 1e-3
     q = latent.split(z)[1].numpy()
@@ -157,8 +157,8 @@ def test_prior_draws_coefficients_uniformly_and_forcing_normally():
 
 def test_prior_draws_follow_the_generator():
     latent = Latent(KLEIN_GORDON, num_modes=2)
-    assert torch.equal(latent.sample(3, generator=generator(1)), latent.sample(3, generator=generator(1)))
-    assert not torch.equal(latent.sample(3, generator=generator(1)), latent.sample(3, generator=generator(2)))
+    assert torch.equal(latent.draw(3, generator=generator(1)), latent.draw(3, generator=generator(1)))
+    assert not torch.equal(latent.draw(3, generator=generator(1)), latent.draw(3, generator=generator(2)))
 
 
 @settings(max_examples=30)
@@ -166,7 +166,7 @@ def test_prior_draws_follow_the_generator():
     tau=st.floats(0.01, 10), num_modes=st.sampled_from([0, 1, 2]), seed=st.integers(0, 1000), scale=st.floats(0.1, 30)
 )
 def test_log_prior_is_the_density_of_the_draws(tau, num_modes, seed, scale):
-    latent = Latent(KLEIN_GORDON, forcing_std=tau, num_modes=num_modes)
+    latent = Latent(KLEIN_GORDON, source_prior_std=tau, num_modes=num_modes)
     z = scale * np.random.default_rng(seed).standard_normal((2, 3, latent.size))
     expected = stats.logistic.logpdf(z[..., :3]).sum(-1) + stats.norm(0, tau).logpdf(z[..., 3:]).sum(-1)
     np.testing.assert_allclose(latent.log_prior(torch.from_numpy(z)), expected, rtol=1e-12, atol=1e-12)
@@ -176,7 +176,7 @@ def test_log_prior_is_the_density_of_the_draws(tau, num_modes, seed, scale):
 
 
 def test_statistics_normalise_and_come_back():
-    z = Latent(KLEIN_GORDON, num_modes=2).sample(50, generator=generator()) * 3 + 1
+    z = Latent(KLEIN_GORDON, num_modes=2).draw(50, generator=generator()) * 3 + 1
     statistics = Statistics.of(z)
     normal = statistics.normalise(z)
     np.testing.assert_allclose(normal.mean(0), 0, atol=1e-12)
@@ -186,7 +186,7 @@ def test_statistics_normalise_and_come_back():
 
 
 def test_statistics_survive_a_coordinate_that_never_changes():
-    """A set without forcing has q = 0 throughout; normalising it must not divide by zero."""
+    """A set without a source has q = 0 throughout; normalising it must not divide by zero."""
     z = torch.zeros((10, 3), dtype=torch.float64)
     z[:, 0] = torch.arange(10)
     normal = Statistics.of(z).normalise(z)
@@ -214,10 +214,11 @@ def test_wrong_bounds_are_refused(bounds):
 
 
 @pytest.mark.parametrize(
-    "options", [{"forcing_std": 0.0}, {"forcing_std": -1.0}, {"forcing_std": float("nan")}, {"num_modes": -1}]
+    "options",
+    [{"source_prior_std": 0.0}, {"source_prior_std": -1.0}, {"source_prior_std": float("nan")}, {"num_modes": -1}],
 )
 def test_impossible_priors_are_refused(options):
-    with pytest.raises(UsageError, match="forcing"):
+    with pytest.raises(UsageError, match="source"):
         Latent(KLEIN_GORDON, **options)
 
 

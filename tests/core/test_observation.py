@@ -34,11 +34,11 @@ def decoder_of(name="klein_gordon", num_modes=12, extent=EXTENT):
     return Decoder(Latent(families.get(name), num_modes=num_modes), extent)
 
 
-def draws(decoder, num_samples=2, num_draws=3, seed=0, forcing=20.0):
+def draws(decoder, num_cases=2, num_draws=3, seed=0, source=20.0):
     """Latents with a source strong enough to matter beside the initial state."""
-    z = decoder.latent.sample(num_samples * num_draws, generator=generator(seed))
+    z = decoder.latent.draw(num_cases * num_draws, generator=generator(seed))
     r, q = decoder.latent.split(z)
-    return torch.cat([r, forcing * q], -1).reshape(num_samples, num_draws, -1)
+    return torch.cat([r, source * q], -1).reshape(num_cases, num_draws, -1)
 
 
 def observe(values, initial, grid, **options):
@@ -109,7 +109,7 @@ def test_pooled_equals_decoding_finely_and_pooling(shape, factor):
     decoder = decoder_of("advection_diffusion", extent=(1.0, 1.0))
     u0 = band_limited(fine, grid, batch=(1,))
     data = observe((1, *shape), average_pool(u0, factor), grid, times=[0.1], observed="pooled", pooling=factor)
-    z = draws(decoder, num_samples=1)
+    z = draws(decoder, num_cases=1)
     expected = average_pool(decoder.decode(z, u0[:, None], [0.1], fine), factor)
     torch.testing.assert_close(ObservationOperator(data, decoder).predict(z), expected, rtol=0, atol=1e-10)
 
@@ -251,19 +251,19 @@ def test_an_operator_needs_the_initial_state():
         ((3, 1, 4, 6), [0.1], True),
     ],
 )
-def test_sample_and_time_axes_may_be_left_out(shape, times, batched):
+def test_case_and_time_axes_may_be_left_out(shape, times, batched):
     values = np.arange(np.prod(shape), dtype=float).reshape(shape)
-    num_samples = shape[0] if batched else 1
+    num_cases = shape[0] if batched else 1
     data = Observation.from_arrays(values, times=times, noise_std=0.1)
     assert data.batched is batched
-    assert len(data) == data.num_samples == num_samples
-    assert data.values.shape == (num_samples, len(times), 4, 6)
+    assert len(data) == data.num_cases == num_cases
+    assert data.values.shape == (num_cases, len(times), 4, 6)
     np.testing.assert_array_equal(data.values.ravel(), values.ravel())
     assert data.grid == Grid((4, 6))
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 5), (3, 2, 5)])
-def test_sample_and_time_axes_of_points(shape):
+def test_case_and_time_axes_of_points(shape):
     times = [0.1, 0.2] if shape in ((2, 5), (3, 2, 5)) else [0.1]
     positions = np.random.default_rng(0).random((5, 2))
     data = Observation.from_arrays(np.ones(shape), times=times, noise_std=0.1, positions=positions, grid=Grid((4, 4)))
@@ -303,13 +303,13 @@ def test_slicing_takes_samples():
     rng = np.random.default_rng(0)
     data = Observation.from_arrays(
         rng.standard_normal((5, 2, 3)), rng.standard_normal((5, 4, 4)), times=[0.1, 0.2], noise_std=0.1,
-        positions=rng.random((5, 3, 2)), family="telegraph", pooling=4, forcing_std=0.5,
+        positions=rng.random((5, 3, 2)), family="telegraph", pooling=4, source_prior_std=0.5,
     )  # fmt: skip
     some = data[1:3]
     assert len(some) == 2
     for name in ("values", "mask", "noise_std", "initial", "positions"):
         assert torch.equal(getattr(some, name), getattr(data, name)[1:3])
-    for name in ("times", "grid", "observed", "family", "pooling", "forcing_std", "batched"):
+    for name in ("times", "grid", "observed", "family", "pooling", "source_prior_std", "batched"):
         assert getattr(some, name) is getattr(data, name)
     assert len(Observation.from_arrays(np.ones((3, 4, 4)), noise_std=0.1)[1:]) == 2
 
@@ -331,7 +331,7 @@ def with_value(value, at=(1, 2), shape=(4, 6)):
         ({"values": GOOD, "initial": with_value(np.nan)}, "initial state has 1 NaN"),
         ({"values": GOOD, "initial": with_value(np.inf)}, "initial state has 1 NaN or infinite"),
         ({"values": np.full((4, 6), np.nan)}, "no observation at all"),
-        ({"values": np.stack([GOOD, np.nan * GOOD])}, r"no observation at all in sample\(s\) 1"),
+        ({"values": np.stack([GOOD, np.nan * GOOD])}, r"no observation at all in case\(s\) 1"),
         ({"values": GOOD, "mask": np.zeros((4, 6), dtype=bool)}, "no observation at all"),
         ({"values": with_value(np.inf)}, "infinite"),
         ({"values": with_value(-np.inf)}, "infinite"),

@@ -29,7 +29,7 @@ def operator(observed="lowres-solve", num=2):
         "balanced", num=num, seed=3, shape=(32, 32), pooling=4, num_modes=2, sparsity=0.3, observed=observed
     )
     data = Observation.from_dataset(tree)
-    latent = Latent(families.get("advection_diffusion"), forcing_std=0.4, num_modes=2, bounds=data.bounds)
+    latent = Latent(families.get("advection_diffusion"), source_prior_std=0.4, num_modes=2, bounds=data.bounds)
     return ObservationOperator(data, Decoder(latent))
 
 
@@ -235,9 +235,9 @@ def test_steps_too_long_for_waves_are_shortened():
     """The paper's step takes coefficients of Klein-Gordon away from a good estimate; the guard finds shorter ones."""
     tree = simulate("klein_gordon", num=4, seed=0, shape=(64, 64), num_modes=2, sparsity=0.1)
     data = Observation.from_dataset(tree)
-    latent = Latent(families.get("klein_gordon"), forcing_std=0.45, num_modes=2, bounds=data.bounds)
+    latent = Latent(families.get("klein_gordon"), source_prior_std=0.45, num_modes=2, bounds=data.bounds)
     op = ObservationOperator(data, Decoder(latent))
-    theta, q = (torch.from_numpy(tree[f"truth/{name}"].values) for name in ("coefficients", "forcing"))
+    theta, q = (torch.from_numpy(tree[f"truth/{name}"].values) for name in ("coefficients", "source"))
     z = latent.pack(theta, q)[:, None] + 0.02 * normal(4, 3, 19)
     plain, _ = guided(z, op, num_steps=30, guard=False)
     safe, sizes = guided(z, op, num_steps=30)

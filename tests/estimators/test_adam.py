@@ -28,7 +28,7 @@ def test_every_step_is_torchs_to_the_last_bit():
 def test_methods_do_not_wait_for_a_compiler():
     code = (
         "import sys, latentpde as lp;"
-        "lp.reconstruct(lp.simulate('balanced', num=1, seed=0), method='enc-diffusion', num_samples=1);"
+        "lp.reconstruct(lp.simulate('balanced', num=1, seed=0), method='enc-diffusion', num_draws=1);"
         "lp.reconstruct(lp.simulate('balanced', num=1, seed=0), method='map', num_steps=2);"
         "assert 'torch._dynamo' not in sys.modules"
     )

@@ -65,7 +65,7 @@ def test_with_a_known_nugget_it_is_pykrige_with_those_parameters():
 def test_draws_have_the_kriging_mean_and_variance(variogram):
     data, *_ = readings()
     num = 400
-    posterior = krige(data, variogram=variogram, num_samples=num)
+    posterior = krige(data, variogram=variogram, num_draws=num)
     draws, mean, std = posterior.draws(FINE).values, posterior.mean(FINE).values, posterior.std(FINE).values
     assert np.abs((draws.mean(0) - mean) / std * np.sqrt(num)).max() < 6
     # Readings lie between cells, where the embedding interpolates, and a long range is cut off at a few domains: so a
@@ -82,7 +82,7 @@ def test_draws_meet_readings_without_noise():
     cells = np.unique(rng.integers(0, 32, (20, 2)), axis=0)
     values = rng.standard_normal(len(cells))
     data = Observation.from_arrays(values, noise_std=1e-4, grid=grid, positions=(cells + 0.5) / 32)
-    draws = krige(data, num_samples=5).draws(32).values
+    draws = krige(data, num_draws=5).draws(32).values
     assert draws.std(0).max() > 0.3
     np.testing.assert_allclose(draws[:, cells[:, 0], cells[:, 1]], np.tile(values, (5, 1)), atol=0.02)
 
@@ -91,7 +91,7 @@ def test_draws_meet_readings_without_noise():
 def test_very_few_readings(num):
     values = np.full(COARSE, np.nan)
     values.flat[[5, 40, 77][:num]] = [1.0, 2.0, -1.0][:num]
-    posterior = krige(Observation.from_arrays(values, noise_std=0.1), num_samples=3)
+    posterior = krige(Observation.from_arrays(values, noise_std=0.1), num_draws=3)
     assert np.isfinite(posterior.mean(16)).all()
     assert (posterior.std(16) > 0).all()
     if num == 1:
@@ -99,7 +99,7 @@ def test_very_few_readings(num):
 
 
 def test_constant_readings_give_a_constant():
-    posterior = krige(Observation.from_arrays(np.full(COARSE, 3.0), noise_std=0.1), num_samples=3)
+    posterior = krige(Observation.from_arrays(np.full(COARSE, 3.0), noise_std=0.1), num_draws=3)
     np.testing.assert_allclose(posterior.mean(16), 3.0, atol=1e-9)
     assert (posterior.std(16) > 0).all()
 
@@ -112,7 +112,7 @@ def test_sensors_in_one_place(noise):
     values = np.repeat([1.0, -1.0, 0.5, 2.0, 0.0], 4) + noise * rng.standard_normal(20)
     for positions in (np.repeat(spots, 4, 0), np.tile(spots[:1], (20, 1))):
         data = Observation.from_arrays(values, noise_std=noise, grid=Grid((8, 8)), positions=positions)
-        posterior = krige(data, num_samples=3)
+        posterior = krige(data, num_draws=3)
         assert np.isfinite(posterior.draws(16)).all()
         assert np.abs(posterior.mean(16)).max() < 5
 
@@ -136,7 +136,7 @@ def test_it_needs_no_initial_state_and_many_readings_fit():
     y = (np.arange(24) + 0.5) / 24
     field = np.sin(6 * y[:, None]) * np.cos(5 * y)
     data = Observation.from_arrays(field + 0.05 * rng.standard_normal((24, 24)), noise_std=0.05, pooling=3)
-    error = krige(data, num_samples=1, variogram="gaussian").mean((72, 72)).values[1::3, 1::3] - field
+    error = krige(data, num_draws=1, variogram="gaussian").mean((72, 72)).values[1::3, 1::3] - field
     assert np.sqrt((error**2).mean()) < 0.04, "no better than the readings"
 
 

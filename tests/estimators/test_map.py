@@ -49,7 +49,7 @@ def observation(**options):
 
 
 def run(method, data, **options):
-    options = {"num_samples": 3, "seed": 1, "num_modes": 2, **QUICK.get(method, {}), **options}
+    options = {"num_draws": 3, "seed": 1, "num_modes": 2, **QUICK.get(method, {}), **options}
     return reconstruct(data, method=method, **options)
 
 
@@ -78,11 +78,11 @@ def test_every_method_works_for_every_family(method, regime):
     assert posterior.method == method
     assert posterior.settings["seed"] == 1
     mean = posterior.mean(16)
-    assert mean.dims == ("sample", "y", "x")
+    assert mean.dims == ("case", "y", "x")
     assert mean.shape == (2, 16, 16)
     assert np.isfinite(mean).all()
     draws = posterior.draws(16)
-    assert draws.dims == ("sample", "draw", "y", "x")
+    assert draws.dims == ("case", "draw", "y", "x")
     assert draws.shape == (2, posterior.num_draws, 16, 16)
     assert np.isfinite(draws).all()
     assert posterior.num_draws in (1, 3)
@@ -96,7 +96,7 @@ def test_every_method_works_for_every_family(method, regime):
     if isinstance(posterior, PDEPosterior):
         family = families.get(data.family)
         theta = posterior.coefficients
-        assert theta.dims == ("sample", "draw", "coefficient")
+        assert theta.dims == ("case", "draw", "coefficient")
         assert tuple(theta["coefficient"].values) == family.coefficient_names
         assert data.bounds is not None
         lower, upper = data.bounds.numpy().T
@@ -112,7 +112,7 @@ def test_every_method_takes_every_kind_of_reading(method, kind, times):
     posterior = run(method, observation(observed=kind, times=times, extent=(1.0, 1.5), shape=(32, 48)))
     asked = times[::-1] if isinstance(posterior, FieldPosterior) else (0.05, 0.3)
     mean = posterior.mean(8, times=asked)
-    assert mean.dims == ("sample", "time", "y", "x")
+    assert mean.dims == ("case", "time", "y", "x")
     assert mean.shape == (2, len(asked), 8, 12)
     assert tuple(mean["time"].values) == asked
     assert np.isfinite(mean).all()
@@ -131,15 +131,15 @@ def test_every_method_follows_its_seed(method):
 
 
 @every_method
-def test_every_method_drops_the_sample_axis_of_a_single_case(method):
+def test_every_method_drops_the_case_axis_of_a_single_case(method):
     tree = cases()
-    single = Observation.from_dataset(tree.isel(sample=0))
+    single = Observation.from_dataset(tree.isel(case=0))
     assert not single.batched
     posterior = run(method, single)
     assert posterior.mean(8).dims == ("y", "x")
     assert posterior.draws(8).dims == ("draw", "y", "x")
-    together = run(method, Observation.from_dataset(tree.isel(sample=slice(0, 1))))
-    np.testing.assert_allclose(posterior.mean(8), together.mean(8).isel(sample=0), rtol=1e-10, atol=1e-12)
+    together = run(method, Observation.from_dataset(tree.isel(case=slice(0, 1))))
+    np.testing.assert_allclose(posterior.mean(8), together.mean(8).isel(case=0), rtol=1e-10, atol=1e-12)
 
 
 @every_method
@@ -157,9 +157,9 @@ def test_every_method_leaves_its_input_and_global_randomness_alone(method):
 def test_every_method_refuses_what_it_does_not_know(method):
     with pytest.raises(UsageError, match="has no option num_stepz"):
         run(method, observation(), num_stepz=3)
-    for num_samples in (0, -1):
+    for num_draws in (0, -1):
         with pytest.raises(UsageError, match="at least 1"):
-            run(method, observation(), num_samples=num_samples)
+            run(method, observation(), num_draws=num_draws)
 
 
 @every_method
@@ -189,8 +189,8 @@ def test_knowledge_comes_from_the_arguments_then_the_data_then_the_family():
         return posterior.decoder.latent
 
     assert torch.equal(latent().bounds, data.bounds)
-    assert latent().forcing_std == 0.4
-    assert latent(forcing_std=2.0).forcing_std == 2.0
+    assert latent().source_prior_std == 0.4
+    assert latent(source_prior_std=2.0).source_prior_std == 2.0
     narrowed = latent(bounds={"kappa": (0.1, 0.12)}).bounds
     assert torch.equal(narrowed[:2], data.bounds[:2])
     assert narrowed[2].tolist() == [0.1, 0.12]
@@ -220,7 +220,7 @@ def test_an_initial_state_is_needed():
 
 def problem(regime="balanced", num_modes=2, **options):
     data = observation(regime=regime, **options)
-    latent = Latent(families.get(data.family), forcing_std=0.4, num_modes=num_modes, bounds=data.bounds)
+    latent = Latent(families.get(data.family), source_prior_std=0.4, num_modes=num_modes, bounds=data.bounds)
     return ObservationOperator(data, Decoder(latent, data.grid.extent))
 
 
@@ -281,7 +281,7 @@ def test_a_batch_fits_each_case_as_well_as_that_case_alone():
 
 
 def test_a_point_estimate_has_one_draw_and_no_false_certainty():
-    posterior = run("map", observation(), num_samples=7)
+    posterior = run("map", observation(), num_draws=7)
     assert posterior.num_draws == 1
     assert not posterior.has_spread
     for spread in (posterior.std(8), posterior.source_std(8)):
@@ -294,7 +294,7 @@ def test_coefficients_are_recovered_where_the_data_determine_them(regime, noise)
     the covariance is that of linear least squares, noise^2 (J' J)^-1, at the truth; we allow five standard deviations.
     """
     tree = simulate(
-        regime, num=2, seed=11, shape=(64, 64), pooling=4, forcing=False, sparsity=1.0, mask="random", noise_std=noise
+        regime, num=2, seed=11, shape=(64, 64), pooling=4, source=False, sparsity=1.0, mask="random", noise_std=noise
     )  # fmt: skip
     data = Observation.from_dataset(tree)
     assert data.num_readings.tolist() == [256] * 2

@@ -57,7 +57,7 @@ class Case:
         noise=0.1,
         times=(0.25,),
         num_modes=2,
-        forcing_std=0.5,
+        source_prior_std=0.5,
         theta=None,
         bounds=None,
         observed="lowres-solve",
@@ -69,13 +69,13 @@ class Case:
         initial_noise=0.0,
     ):
         family = families.get(family)
-        self.latent = Latent(family, forcing_std, num_modes, family.bounds if bounds is None else float64(bounds))
+        self.latent = Latent(family, source_prior_std, num_modes, family.bounds if bounds is None else float64(bounds))
         self.grid, self.times, rng = (
             Grid(shape, extent),
             torch.tensor(times, dtype=torch.float64),
             np.random.default_rng(seed),
         )
-        z = self.latent.sample(num, generator=generator(seed))
+        z = self.latent.draw(num, generator=generator(seed))
         if theta is not None:
             theta = torch.tensor(theta, dtype=torch.float64).expand(num, -1)
             z = self.latent.pack(theta, self.latent.split(z)[1])
@@ -122,9 +122,9 @@ class Case:
     def without_initial(self):
         return Observation(**{**vars(self.observation), "initial": None})
 
-    def estimate(self, observation=None, *, num_samples=40, seed=0, latent=None, **options):
+    def estimate(self, observation=None, *, num_draws=40, seed=0, latent=None, **options):
         return make_estimator("exact", **options).estimate(
-            observation or self.observation, latent or self.latent, num_samples=num_samples, seed=seed
+            observation or self.observation, latent or self.latent, num_draws=num_draws, seed=seed
         )
 
 
@@ -138,8 +138,8 @@ class Quadrature:
         nodes = low + (high - low) * (torch.arange(num, dtype=torch.float64) + 0.5) / num
         theta = torch.tensor([known.get(n, 0.0) for n in names], dtype=torch.float64).repeat(num, 1)
         theta[:, j] = nodes
-        unit = torch.cat([torch.zeros(1, latent.num_forcing), torch.eye(latent.num_forcing)]).to(torch.float64)
-        z = latent.pack(theta[:, None].expand(-1, len(unit), -1), latent.forcing_std * unit.expand(num, -1, -1))
+        unit = torch.cat([torch.zeros(1, latent.num_source), torch.eye(latent.num_source)]).to(torch.float64)
+        z = latent.pack(theta[:, None].expand(-1, len(unit), -1), latent.source_prior_std * unit.expand(num, -1, -1))
         operator = ObservationOperator(case.observation, case.decoder)
         cells = operator.predict(z.flatten(0, 1)[None])[0, :, -1].flatten(1).unflatten(0, (num, len(unit)))
         mask = case.observation.mask[0, -1].flatten()

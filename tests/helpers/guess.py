@@ -24,12 +24,12 @@ class Guess(Estimator):
 
     fails_below: float = -math.inf
 
-    def estimate(self, observation, latent, *, num_samples, seed, show_progress=False):
+    def estimate(self, observation, latent, *, num_draws, seed, show_progress=False):
         assert isinstance(observation, Observation)
         if bool((observation.values[observation.mask].min() < self.fails_below).item()):
             raise ValueError("a reading too low for me")
         grid = observation.grid.at_resolution(128)
-        shape = (len(observation), num_samples, len(observation.times), *grid.shape)
+        shape = (len(observation), num_draws, len(observation.times), *grid.shape)
         values = 0.1 * torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         return FieldPosterior(observation=observation, method=self.name, native=grid, values=values)
 

@@ -13,7 +13,7 @@ import pytest
 from program import PROGRAM, TINY
 
 from latentpde.estimators import methods
-from latentpde.io.streaming import _HDF5File, append_samples, signals_wait
+from latentpde.io.streaming import _HDF5File, append_cases, signals_wait
 from latentpde.posterior import Posterior
 from latentpde.simulation import Simulation
 
@@ -151,7 +151,7 @@ def test_ctrl_c_inside_hdf5_waits_until_the_file_can_be_closed(tmp_path, monkeyp
     monkeypatch.setattr(_HDF5File, method, interrupted)
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
     with pytest.raises(KeyboardInterrupt):
-        append_samples(simulation.batches(4, size=1), path, 4)
+        append_cases(simulation.batches(4, size=1), path, 4)
     gc.collect()
     assert len(calls) >= call
     assert not unraisable

@@ -16,7 +16,7 @@ from latentpde.estimators.base import decoder_for, reconstruct
 from latentpde.grid import unpool_spectrum
 from latentpde.io.files import atomic_path, check_writable
 from latentpde.io.netcdf import open_cases, open_observed, write_netcdf
-from latentpde.io.streaming import append_samples
+from latentpde.io.streaming import append_cases
 from latentpde.pde import get_family
 from latentpde.posterior import QUANTILES, LatentPosterior
 from latentpde.simulation import Simulation, simulate_to_file
@@ -34,7 +34,7 @@ def posterior(cases) -> LatentPosterior:
     """Five draws of the prior per case: a spread without the work of a method."""
     observation = Observation.from_dataset(cases)
     latent = Latent(get_family("advection_diffusion"), bounds=observation.bounds, num_modes=3)
-    z = latent.sample(15, generator=torch.Generator().manual_seed(0)).unflatten(0, (3, 5))
+    z = latent.draw(15, generator=torch.Generator().manual_seed(0)).unflatten(0, (3, 5))
     return LatentPosterior(
         observation=observation,
         method="prior",
@@ -126,7 +126,7 @@ def test_cases_round_trip(cases, tmp_path):
 def test_streamed_cases_equal_those_in_memory(tmp_path, observed):
     simulation = Simulation(regime="telegraph", seed=2, observed=observed, times=(0.5, 1.0), **SMALL)
     counts = []
-    append_samples(simulation.batches(5, size=2), tmp_path / "cases.nc", 5, counts.append)
+    append_cases(simulation.batches(5, size=2), tmp_path / "cases.nc", 5, counts.append)
     streamed = open_cases(tmp_path / "cases.nc")
     whole = simulate("telegraph", num=5, seed=2, observed=observed, times=(0.5, 1.0), **SMALL)
     assert counts == [2, 2, 1]
@@ -148,7 +148,7 @@ def test_streaming_that_fails_leaves_the_old_file(tmp_path):
         raise RuntimeError("boom")
 
     with pytest.raises(RuntimeError, match="boom"):
-        append_samples(parts(), path, 2)
+        append_cases(parts(), path, 2)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["cases.nc"]
 
@@ -156,12 +156,12 @@ def test_streaming_that_fails_leaves_the_old_file(tmp_path):
 def test_simulated_file_has_the_documented_layout(tmp_path):
     simulate_to_file(Simulation(regime="balanced", **SMALL), tmp_path / "cases.nc", 2)
     tree = open_cases(tmp_path / "cases.nc")
-    assert tree["observed"].dims == tree["initial"].dims == ("sample", "y_obs", "x_obs")
+    assert tree["observed"].dims == tree["initial"].dims == ("case", "y_obs", "x_obs")
     assert {"family", "regime", "time", "noise_std"} <= set(tree.attrs)
     truth = tree["truth"]
-    assert truth["field"].dims == truth["initial"].dims == ("sample", "y", "x")
-    assert truth["coefficients"].dims == ("sample", "coefficient")
-    assert truth["forcing"].dims == ("sample", "latent")
+    assert truth["field"].dims == truth["initial"].dims == ("case", "y", "x")
+    assert truth["coefficients"].dims == ("case", "coefficient")
+    assert truth["source"].dims == ("case", "latent")
     assert truth["coefficient"].values.tolist() == ["vx", "vy", "kappa"]
     assert np.isnan(tree["observed"]).any()
     assert np.isfinite(tree["initial"]).all()
@@ -176,11 +176,11 @@ def test_reconstruction_file_has_the_documented_layout(posterior, tmp_path):
     fields = ("mean", "std", "source_mean", "source_std")
     assert set(out.data_vars) == {*fields, "quantiles", "coefficients", "diagnostic_loss"}
     for name in fields:
-        assert out[name].dims == ("sample", "y", "x")
-    assert dict(out.sizes) == {"sample": 3, "y": 8, "x": 12, "quantile": 5, "draw": 5, "coefficient": 3}
-    assert out["quantiles"].dims == ("sample", "quantile", "y", "x")
+        assert out[name].dims == ("case", "y", "x")
+    assert dict(out.sizes) == {"case": 3, "y": 8, "x": 12, "quantile": 5, "draw": 5, "coefficient": 3}
+    assert out["quantiles"].dims == ("case", "quantile", "y", "x")
     assert tuple(out["quantile"].values) == QUANTILES == (0.05, 0.25, 0.5, 0.75, 0.95)
-    assert out["coefficients"].dims == ("sample", "draw", "coefficient")
+    assert out["coefficients"].dims == ("case", "draw", "coefficient")
     assert out["coefficient"].values.tolist() == ["vx", "vy", "kappa"]
     assert out["diagnostic_loss"].values.tolist() == [0, 1, 2]
     np.testing.assert_allclose(out["y"], (np.arange(8) + 0.5) / 8)
@@ -202,13 +202,13 @@ def test_reconstruction_file_has_the_documented_layout(posterior, tmp_path):
     assert out.attrs["has_spread"] == 1
 
 
-def test_kept_samples_are_what_the_summaries_summarise(posterior):
-    out = posterior.summary(8, keep_samples=True)
-    assert out["samples"].dims == ("sample", "draw", "y", "x")
-    np.testing.assert_allclose(out["mean"], out["samples"].mean("draw"), atol=1e-6)
-    np.testing.assert_allclose(out["std"], out["samples"].std("draw", ddof=1), atol=1e-6)
+def test_kept_draws_are_what_the_summaries_summarise(posterior):
+    out = posterior.summary(8, keep_draws=True)
+    assert out["draws"].dims == ("case", "draw", "y", "x")
+    np.testing.assert_allclose(out["mean"], out["draws"].mean("draw"), atol=1e-6)
+    np.testing.assert_allclose(out["std"], out["draws"].std("draw", ddof=1), atol=1e-6)
     np.testing.assert_allclose(
-        out["quantiles"], out["samples"].quantile(QUANTILES, "draw").transpose("sample", ...), atol=1e-6
+        out["quantiles"], out["draws"].quantile(QUANTILES, "draw").transpose("case", ...), atol=1e-6
     )
 
 
@@ -219,8 +219,8 @@ def test_a_point_estimate_has_no_spread(cases):
     assert out.sizes["draw"] == 1
 
 
-def test_without_sample_axis_none_is_invented(cases, tmp_path):
-    one = cases.to_dataset().isel(sample=0)
+def test_without_case_axis_none_is_invented(cases, tmp_path):
+    one = cases.to_dataset().isel(case=0)
     for data in (one, one.assign(observed=one.observed.expand_dims(time=[0.25]))):
         out = reconstruct(data, method="map", num_steps=1).summary(8)
         assert out["mean"].dims == ("y", "x")
@@ -261,7 +261,7 @@ def test_observation_survives_a_file(tmp_path, observed):
 
 
 CHANGES = {
-    "order of axes": lambda ds: ds.transpose("x_obs", "sample", "y_obs"),
+    "order of axes": lambda ds: ds.transpose("x_obs", "case", "y_obs"),
     "only one in another order": lambda ds: ds.assign(initial=ds.initial.transpose()),
     "downwards": lambda ds: ds.isel(y_obs=slice(None, None, -1), x_obs=slice(None, None, -1)),
     "names": lambda ds: ds.rename(y_obs="latitude", x_obs="longitude"),
@@ -272,7 +272,7 @@ CHANGES = {
     "mask": lambda ds: ds.assign(mask=ds.observed.notnull().transpose(), observed=ds.observed.fillna(9.0)),
     "mask with gaps": lambda ds: ds.assign(mask=ds.observed.notnull().where(ds.observed.notnull())),
     "noise of each reading": lambda ds: ds.assign(noise_std=xr.full_like(ds.observed, 0.15).transpose()),
-    "noise of each sample": lambda ds: ds.assign(noise_std=("sample", [0.15] * 3)),
+    "noise of each case": lambda ds: ds.assign(noise_std=("case", [0.15] * 3)),
     "noise for all": lambda ds: ds.assign(noise_std=0.15),
     "noise as text": lambda ds: ds.assign_attrs(noise_std="0.15"),
     "a time axis": lambda ds: ds.assign(observed=ds.observed.expand_dims(time=[0.25])),
@@ -322,7 +322,7 @@ def test_coordinates_fix_the_rectangle(cases):
 
 def test_one_initial_state_serves_all_samples(cases):
     dataset = cases.to_dataset()
-    shared = Observation.from_dataset(dataset.assign(initial=dataset.initial.isel(sample=1, drop=True))).initial
+    shared = Observation.from_dataset(dataset.assign(initial=dataset.initial.isel(case=1, drop=True))).initial
     assert shared.shape == (3, 4, 6)
     assert torch.equal(shared[0], shared[2])
 
@@ -331,10 +331,10 @@ def test_another_family_forgets_what_the_data_know_of_theirs(cases):
     same = Observation.from_dataset(cases, family="advection-diffusion")
     other = Observation.from_dataset(cases, family="klein-gordon")
     assert same.bounds is not None
-    assert same.forcing_std == 0.4
+    assert same.source_prior_std == 0.4
     assert other.family == "klein_gordon"
     assert other.bounds is None
-    assert other.forcing_std is None
+    assert other.source_prior_std is None
     with pytest.raises(UsageError, match="unknown family"):
         Observation.from_dataset(cases, family="foo")
     with pytest.raises(DataError, match="unknown PDE family 'foo'"):
@@ -343,7 +343,7 @@ def test_another_family_forgets_what_the_data_know_of_theirs(cases):
 
 def test_sensors_may_share_their_places(cases):
     tree = simulate("balanced", num=2, observed="point", **SMALL).to_dataset()
-    tree["sensor_x"] = tree["sensor_x"].isel(sample=0)
+    tree["sensor_x"] = tree["sensor_x"].isel(case=0)
     assert Observation.from_dataset(tree).positions.shape == (2, tree.sizes["sensor"], 2)
     for spoilt, message in (
         (tree.drop_vars("sensor_x"), "need sensor_x"),
@@ -361,5 +361,5 @@ def _assert_same(actual: Observation, expected: Observation) -> None:
         assert (a is None) == (b is None), name
         if a is not None:
             torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12, msg=name)
-    for name in ("grid", "observed", "pooling", "family", "forcing_std", "regime", "batched"):
+    for name in ("grid", "observed", "pooling", "family", "source_prior_std", "regime", "batched"):
         assert getattr(actual, name) == getattr(expected, name), name

@@ -131,7 +131,7 @@ def probed(num_probes=16, num_modes=2, **settings):
     tree = simulate("balanced", num=4, seed=5, shape=(32, 32), num_modes=num_modes, sparsity=0.4, **settings)
     observation = Observation.from_dataset(tree)
     bounds = torch.tensor(regimes.get("balanced").ranges)
-    latent = Latent(ADVECTION, num_modes=num_modes, forcing_std=0.4, bounds=bounds)
+    latent = Latent(ADVECTION, num_modes=num_modes, source_prior_std=0.4, bounds=bounds)
     return tree, observation, latent, probe(observation, Units(latent, 2), num_probes)
 
 
@@ -184,9 +184,9 @@ def test_no_probes_are_nothing():
 
 @pytest.mark.parametrize("num_modes", [0, 1, 3, 5])
 def test_units_are_the_prior_s(num_modes):
-    latent = Latent(ADVECTION, forcing_std=0.3, num_modes=num_modes)
+    latent = Latent(ADVECTION, source_prior_std=0.3, num_modes=num_modes)
     units = Units(latent, 3)
-    z = latent.sample(20000, generator=torch.Generator().manual_seed(0))
+    z = latent.draw(20000, generator=torch.Generator().manual_seed(0))
     w = units.from_latent(z)
     both = change_modes(torch.ones(4 * num_modes**2), num_modes, 3).bool()
     assert w.shape == (20000, units.size)
@@ -196,8 +196,8 @@ def test_units_are_the_prior_s(num_modes):
 
 @pytest.mark.parametrize("num_modes", [1, 3, 5])
 def test_a_latent_comes_back_but_for_modes_that_the_network_lacks(num_modes):
-    latent = Latent(ADVECTION, forcing_std=0.3, num_modes=num_modes)
-    z = latent.sample(2, generator=torch.Generator().manual_seed(0))
+    latent = Latent(ADVECTION, source_prior_std=0.3, num_modes=num_modes)
+    z = latent.draw(2, generator=torch.Generator().manual_seed(0))
     back = Units(latent, 4).to_latent(Units(latent, 4).from_latent(z))
     if num_modes <= 4:
         torch.testing.assert_close(back, z)
@@ -208,18 +208,18 @@ def test_a_latent_comes_back_but_for_modes_that_the_network_lacks(num_modes):
 
 def test_the_source_is_the_same_in_the_network_s_modes():
     """A network of 4 modes, told the strength in `prior`, would decode the same source field."""
-    latent = Latent(ADVECTION, forcing_std=0.3, num_modes=2)
+    latent = Latent(ADVECTION, source_prior_std=0.3, num_modes=2)
     units = Units(latent, 4)
-    z = latent.sample(2, generator=torch.Generator().manual_seed(0))
-    own = Latent(ADVECTION, forcing_std=float(torch.exp(units.prior[-1])), num_modes=4)
+    z = latent.draw(2, generator=torch.Generator().manual_seed(0))
+    own = Latent(ADVECTION, source_prior_std=float(torch.exp(units.prior[-1])), num_modes=4)
     w = units.from_latent(z)
-    theirs = torch.cat([w[:, :3], own.forcing_std * w[:, 3:]], dim=1)
+    theirs = torch.cat([w[:, :3], own.source_prior_std * w[:, 3:]], dim=1)
     grid = Grid((16, 16))
     torch.testing.assert_close(Decoder(own).source(theirs, grid), Decoder(latent).source(z, grid))
 
 
 def test_the_prior_is_told_relative_to_the_family():
-    whole = Units(Latent(ADVECTION, forcing_std=1.0), 12).prior
+    whole = Units(Latent(ADVECTION, source_prior_std=1.0), 12).prior
     np.testing.assert_allclose(whole, [-1, 1, -1, 1, -1, 1, 0], atol=1e-12)
     narrow = torch.tensor([[-1.5, 1.5], [-3.0, 3.0], [0.001, 0.35]])
     np.testing.assert_allclose(Units(Latent(ADVECTION, bounds=narrow), 12).prior[:2], [-0.5, 0.5], atol=1e-12)

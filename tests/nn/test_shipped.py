@@ -51,7 +51,7 @@ def test_a_branch_is_chosen_for_every_regime(regime):
 def test_they_reconstruct(regime):
     cases = simulate(regime, num=4, seed=21)
     truth = cases["truth/field"].values.astype(float)
-    posterior = reconstruct(cases, method="enc-diffusion", num_samples=4, num_steps=40)
+    posterior = reconstruct(cases, method="enc-diffusion", num_draws=4, num_steps=40)
     assert posterior.has_spread
     assert posterior.diagnostics["num_parameters"] == sum(
         tensor.size

@@ -32,9 +32,9 @@ class FieldPosterior(Posterior):
     num_draws: int = 3  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def fields(self, samples, grid, times):
-        num_samples = len(range(*samples.indices(self.observation.num_samples)))
+        num_cases = len(range(*samples.indices(self.observation.num_cases)))
         generator = torch.Generator().manual_seed(0)
-        shape = (num_samples, self.num_draws, len(times), *grid.shape)
+        shape = (num_cases, self.num_draws, len(times), *grid.shape)
         return torch.randn(shape, dtype=torch.float64, generator=generator)
 
 
@@ -88,7 +88,7 @@ def spread_path(case, tmp_path_factory):
     """The fullest page: a spread and a truth."""
     post, truth = case
     path = tmp_path_factory.mktemp("report") / "out.html"
-    spread_out(post).report(path, truth=truth, sample=1)
+    spread_out(post).report(path, truth=truth, case=1)
     return path
 
 
@@ -143,8 +143,8 @@ def test_spread_and_truth_add_quantiles_and_scores(case, spread_path):
     assert "without uncertainty" not in page.text
     for words in ("Std 5 % 95 %", "CRPS (fair)", "Coverage of the 90 % interval", "The mean of 6 draws"):
         assert words in page.text
-    fields = plotting.sample_fields(spread_out(post), 1, truth)
-    rmse = np.sqrt(np.mean((fields.mean - truth.isel(sample=1).values) ** 2))
+    fields = plotting.case_fields(spread_out(post), 1, truth)
+    rmse = np.sqrt(np.mean((fields.mean - truth.isel(case=1).values) ** 2))
     assert f"RMSE {rmse:.4g} " in page.text
     enough = math.ceil(np.mean(np.var(fields.draws, axis=0, ddof=1)) / (0.15 / 10) ** 2)
     assert f"6 draws; the mean of {enough} would be known to a tenth of the noise" in page.text
@@ -165,14 +165,14 @@ def test_sensors_stand_where_they_are_and_a_steady_family_has_no_time(tmp_path):
 
 
 @pytest.mark.usefixtures("words_only")
-def test_rectangle_with_two_times_without_sample_axis(tmp_path):
+def test_rectangle_with_two_times_without_case_axis(tmp_path):
     post, truth = reconstruct("klein_gordon", shape=(16, 48), extent=(1.0, 3.0), times=(0.5, 1.0))
     post = replace(post, observation=replace(post.observation, batched=False))
-    page = write(post, tmp_path, truth=truth.isel(sample=0))
+    page = write(post, tmp_path, truth=truth.isel(case=0))
     assert_self_contained(page)
     assert "Reconstruction at t = 1" in page.text
     assert "all readings share one" in page.text
-    figure = plotting.plot_reconstruction(post, truth=truth.isel(sample=0, time=-1))
+    figure = plotting.plot_reconstruction(post, truth=truth.isel(case=0, time=-1))
     figure.draw_without_rendering()
     box = figure.axes[0].get_position()
     width, height = figure.get_size_inches()
@@ -197,10 +197,10 @@ def test_hostile_strings_are_text(case, tmp_path):
     assert r"alert(\"x\")</script> $a_b$ {{ 7 * 7 }} [\n 1,  2]" in "".join(page.pieces)
 
 
-def test_diagnostics_are_of_this_sample_and_short(case):
-    values = {"per_sample": np.array([1.5, 2.5]), "chain": torch.arange(50), "ok": True, "shape": np.ones((2, 1, 9))}
+def test_diagnostics_are_of_this_case_and_short(case):
+    values = {"per_case": np.array([1.5, 2.5]), "chain": torch.arange(50), "ok": True, "shape": np.ones((2, 1, 9))}
     rows = dict(report._diagnostics(replace(case[0], diagnostics=values), 1))
-    assert rows["per sample"] == "2.5"
+    assert rows["per case"] == "2.5"
     assert rows["chain"].startswith("0, 1, 2, 3, 4, 5 … (50")
     assert rows["ok"] == "yes"
     assert rows["shape"].endswith("(1 \u00d7 9 values)")
@@ -211,15 +211,15 @@ def test_same_posterior_same_bytes(case, spread_path, monkeypatch):
     post, truth = case
     drawn = report._svg
     monkeypatch.setattr(report, "_svg", lambda figure: drawn(figure) if figure.axes[0].get_legend() else b'width="9pt"')
-    again = report.render_report(spread_out(post), truth=truth, sample=1)
+    again = report.render_report(spread_out(post), truth=truth, case=1)
     page = Page(spread_path.read_text(encoding="utf-8"))
     assert svgs(Page(again))[-2:] == svgs(page)[-2:]
 
 
-@pytest.mark.parametrize("sample", [-1, 2])
-def test_unknown_sample_is_refused(case, tmp_path, sample):
-    with pytest.raises(UsageError, match="the samples are 0 to 1"):
-        case[0].report(tmp_path / "out.html", sample=sample)
+@pytest.mark.parametrize("number", [-1, 2])
+def test_unknown_case_is_refused(case, tmp_path, number):
+    with pytest.raises(UsageError, match="the cases are 0 to 1"):
+        case[0].report(tmp_path / "out.html", case=number)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_unknown_sample_is_refused(case, tmp_path, sample):
     [
         (np.full(SHAPE, np.nan), "1024 NaN"),
         (np.zeros(32), "got shape"),
-        (np.zeros((3, *SHAPE)), "2 sample"),
+        (np.zeros((3, *SHAPE)), "2 case"),
         (np.zeros((2, 5, *SHAPE)), "1 time"),
         (np.zeros((1, 32)), "got shape"),
         (np.full(SHAPE, "a"), "numbers"),
@@ -254,12 +254,12 @@ def test_failed_write_leaves_the_old_page(case, tmp_path, monkeypatch):
 
 def test_truth_may_come_in_any_layout_and_resolution(case):
     post, truth = case
-    expected = truth.isel(sample=1).values
-    for given in (truth, truth.transpose("x", "y", "sample"), truth.values, torch.tensor(expected), expected):
-        fields = plotting.sample_fields(post, 1, given)
+    expected = truth.isel(case=1).values
+    for given in (truth, truth.transpose("x", "y", "case"), truth.values, torch.tensor(expected), expected):
+        fields = plotting.case_fields(post, 1, given)
         assert fields.grid.shape == SHAPE
         np.testing.assert_array_equal(fields.truth, expected)
-    coarse = plotting.sample_fields(post, 1, expected, resolution=16)
+    coarse = plotting.case_fields(post, 1, expected, resolution=16)
     wanted = resample(torch.from_numpy(expected.astype(float)), Grid(SHAPE), Grid((16, 16)))
     np.testing.assert_allclose(coarse.truth, wanted)
 

@@ -42,17 +42,17 @@ def linear_gaussian(width: float = 1.0, bias: float = 0.0, num: int = 256, seed:
     spread = np.sqrt((NUM_DRAWS + 1) / NUM_DRAWS * draws.var(axis=1, ddof=1).mean(-1))
     return xr.Dataset(
         {
-            "rank": (("sample", "quantity"), cal.ranks(draws[..., some], truth[:, some])),
-            "coverage": (("sample", "level"), cal.coverage_curve(fields, u)),
-            "spread": ("sample", spread),
-            "error": ("sample", rmse(fields.mean(1), u)),
+            "rank": (("case", "quantity"), cal.ranks(draws[..., some], truth[:, some])),
+            "coverage": (("case", "level"), cal.coverage_curve(fields, u)),
+            "spread": ("case", spread),
+            "error": ("case", rmse(fields.mean(1), u)),
         },
         coords={
             "quantity": [f"u{i}" for i in some],
             "quantity_kind": ("quantity", ["coefficient"] * 2 + ["field"] * 3),
             "level": list(cal.LEVELS),
-            "mask_kind": ("sample", np.array(["grid", "radial"])[np.arange(num) % 2]),
-            "family": ("sample", np.full(num, "helmholtz")),
+            "mask_kind": ("case", np.array(["grid", "radial"])[np.arange(num) % 2]),
+            "family": ("case", np.full(num, "helmholtz")),
         },
         attrs={"num_draws": NUM_DRAWS},
     )
@@ -146,11 +146,11 @@ def test_coverage_curve_takes_what_metrics_take():
     assert curve.shape == (3, 2)
     assert np.array_equal(curve[:, 1], coverage(draws, truth, 0.9))
     named = cal.coverage_curve(
-        xr.DataArray(draws, dims=("sample", "draw", "y", "x")),
-        xr.DataArray(truth, dims=("sample", "y", "x")),
+        xr.DataArray(draws, dims=("case", "draw", "y", "x")),
+        xr.DataArray(truth, dims=("case", "y", "x")),
         (0.5, 0.9),
     )
-    assert named.dims == ("sample", "level")
+    assert named.dims == ("case", "level")
     assert named.level.values.tolist() == [0.5, 0.9]
     assert np.array_equal(named.values, curve)
 
@@ -191,7 +191,7 @@ def test_the_ecdf_figure_marks_curves_outside_the_band():
 
 def test_simulation_based_calibration_of_exact():
     data = cal.simulation_based_calibration("exact", TINY, 4, num_draws=9, points=[(3, 4), (20, 31)], num_mean_nodes=8)
-    assert dict(data.sizes) == {"sample": 4, "quantity": 5, "level": len(cal.LEVELS)}
+    assert dict(data.sizes) == {"case": 4, "quantity": 5, "level": len(cal.LEVELS)}
     assert data.quantity.values.tolist() == ["kappa_x", "kappa_y", "k", "u[3, 4]", "u[20, 31]"]
     assert data.quantity_kind.values.tolist() == ["coefficient"] * 3 + ["field"] * 2
     assert np.issubdtype(data["rank"].dtype, np.integer)
@@ -209,8 +209,8 @@ def test_simulation_based_calibration_of_exact():
     later = cal.simulation_based_calibration(
         "exact", TINY, 1, num_draws=9, points=[(3, 4), (20, 31)], num_mean_nodes=8, start=1, seed=0
     )
-    assert xr.concat([data.isel(sample=[0]), later], "sample").sample.values.tolist() == [0, 1]
-    assert later["rank"].equals(data["rank"].isel(sample=[1]))
+    assert xr.concat([data.isel(case=[0]), later], "case").case.values.tolist() == [0, 1]
+    assert later["rank"].equals(data["rank"].isel(case=[1]))
 
 
 def test_a_method_without_a_spread_is_refused():

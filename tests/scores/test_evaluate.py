@@ -22,19 +22,19 @@ def field(ny: int, nx: int, num: int = 2) -> np.ndarray:
 
 
 def cases(truth: np.ndarray) -> xr.DataTree:
-    return xr.DataTree.from_dict({"/truth": xr.Dataset({"field": (("sample", "y", "x"), truth)})})
+    return xr.DataTree.from_dict({"/truth": xr.Dataset({"field": (("case", "y", "x"), truth)})})
 
 
 def point(mean: np.ndarray) -> xr.Dataset:
-    return xr.Dataset({"mean": (("sample", "y", "x"), mean)}, attrs={"has_spread": 0, "method": "test"})
+    return xr.Dataset({"mean": (("case", "y", "x"), mean)}, attrs={"has_spread": 0, "method": "test"})
 
 
 def spread(draws: np.ndarray, keep: bool) -> xr.Dataset:
     quantiles = np.quantile(draws, LEVELS, axis=1).swapaxes(0, 1)
     out = point(draws.mean(1)).assign_attrs(has_spread=1)
-    out["quantiles"] = ("sample", "quantile", "y", "x"), quantiles
+    out["quantiles"] = ("case", "quantile", "y", "x"), quantiles
     out = out.assign_coords(quantile=LEVELS)
-    return out.assign(samples=(("sample", "draw", "y", "x"), draws)) if keep else out
+    return out.assign(draws=(("case", "draw", "y", "x"), draws)) if keep else out
 
 
 def gaussian(num_draws: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +48,7 @@ def gaussian(num_draws: int = 400) -> tuple[np.ndarray, np.ndarray]:
 def test_a_perfect_reconstruction():
     scores = evaluate(point(field(8, 12)), cases(field(8, 12)))
     assert scores["rmse"] == scores["mae"] == scores["psd"] == scores["crps"] == 0
-    assert scores["num_samples"] == 2
+    assert scores["num_cases"] == 2
     assert scores["resolution"] == [8, 12]
     assert scores["method"] == "test"
     assert scores["psd_floor"] == 1e-12
@@ -57,8 +57,8 @@ def test_a_perfect_reconstruction():
 def test_a_shifted_one():
     shift = np.array([0.5, -0.1])[:, None, None]
     scores = evaluate(point(field(8, 8) + shift), cases(field(8, 8)))
-    assert scores["per_sample"]["rmse"] == pytest.approx([0.5, 0.1])
-    assert scores["per_sample"]["mae"] == pytest.approx([0.5, 0.1])
+    assert scores["per_case"]["rmse"] == pytest.approx([0.5, 0.1])
+    assert scores["per_case"]["mae"] == pytest.approx([0.5, 0.1])
     assert scores["rmse"] == pytest.approx(0.3)
     assert scores["psd"] == pytest.approx(0, abs=1e-6)  # a spectrum knows nothing of the mean
 
@@ -68,14 +68,14 @@ def test_a_point_estimate_has_neither_coverage_nor_spread():
     assert scores["crps_estimator"] == "point"
     assert scores["crps"] == scores["mae"]
     assert scores["coverage90"] is scores["spread_error"] is None
-    assert scores["per_sample"]["coverage90"] == [None, None]
+    assert scores["per_case"]["coverage90"] == [None, None]
 
 
-def test_kept_samples_give_the_fair_crps():
+def test_kept_draws_give_the_fair_crps():
     truth, draws = gaussian()
     scores = evaluate(spread(draws, keep=True), cases(truth))
     assert scores["crps_estimator"] == "fair"
-    assert scores["per_sample"]["crps"] == pytest.approx(crps(draws, truth).tolist())
+    assert scores["per_case"]["crps"] == pytest.approx(crps(draws, truth).tolist())
     assert scores["coverage90"] == pytest.approx(0.9, abs=0.04)
     assert scores["spread_error"] == pytest.approx(1, abs=0.1)
 
@@ -126,15 +126,15 @@ def test_axes_go_by_name():
     assert evaluate(spread(draws, keep=True).transpose(), cases(truth)) == expected
 
 
-def test_one_case_needs_no_sample_axis():
-    reconstruction = point(field(8, 8) + 0.5).isel(sample=0)
-    truth = xr.DataTree.from_dict({"/truth": cases(field(8, 8))["truth"].to_dataset().isel(sample=0)})
-    assert evaluate(reconstruction, truth)["per_sample"]["rmse"] == pytest.approx([0.5])
+def test_one_case_needs_no_case_axis():
+    reconstruction = point(field(8, 8) + 0.5).isel(case=0)
+    truth = xr.DataTree.from_dict({"/truth": cases(field(8, 8))["truth"].to_dataset().isel(case=0)})
+    assert evaluate(reconstruction, truth)["per_case"]["rmse"] == pytest.approx([0.5])
 
 
 def test_the_last_snapshot_is_scored():
     both = np.stack([field(8, 8) + 7, field(8, 8)], axis=1)
-    truth = xr.DataTree.from_dict({"/truth": xr.Dataset({"field": (("sample", "time", "y", "x"), both)})})
+    truth = xr.DataTree.from_dict({"/truth": xr.Dataset({"field": (("case", "time", "y", "x"), both)})})
     assert evaluate(point(field(8, 8)), truth)["rmse"] == 0
 
 
@@ -144,7 +144,7 @@ def test_scores_are_json_whatever_they_are():
     scores = evaluate(spread(draws, keep=True), cases(draws.mean(1)))
     assert scores["spread_error"] is None
     parsed = json.loads(json.dumps(scores, allow_nan=False))
-    assert set(parsed["per_sample"]) == SCORES
+    assert set(parsed["per_case"]) == SCORES
     assert set(parsed) > SCORES
 
 
@@ -155,12 +155,12 @@ def test_what_cannot_be_compared_is_refused():
         (good, xr.DataTree.from_dict({"/truth": xr.Dataset()}), "hold no truth"),
         (good.drop_vars("mean"), truth, "no variable 'mean'"),
         (good.assign_attrs(has_spread=1), truth, "no variable 'quantiles'"),
-        (good.isel(sample=[0]), truth, "1 sample"),
-        (good.rename(y="lat"), truth, "axes sample, y, x"),
+        (good.isel(case=[0]), truth, "1 case"),
+        (good.rename(y="lat"), truth, "axes case, y, x"),
         (good.astype(str), truth, "expected numbers"),
         (good * np.nan, truth, "finite"),
         (good, cases(field(8, 8) * np.nan), "finite"),
-        (good.expand_dims(level=2), truth, "axes sample, y, x"),
+        (good.expand_dims(level=2), truth, "axes case, y, x"),
     ):
         with pytest.raises(DataError, match=message):
             evaluate(reconstruction, other)

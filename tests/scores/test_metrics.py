@@ -311,12 +311,12 @@ def arrays():
 
 
 def label(arrays):
-    attrs, coords = {"units": "K"}, {"sample": [10, 20, 30], "y": np.arange(6) / 6}
+    attrs, coords = {"units": "K"}, {"case": [10, 20, 30], "y": np.arange(6) / 6}
     prediction, truth, draws = arrays
     return (
-        xr.DataArray(prediction, dims=("sample", "y", "x"), coords=coords, attrs=attrs),
-        xr.DataArray(truth, dims=("sample", "y", "x"), coords=coords, attrs=attrs),
-        xr.DataArray(draws, dims=("sample", "draw", "y", "x"), coords=coords, attrs=attrs),
+        xr.DataArray(prediction, dims=("case", "y", "x"), coords=coords, attrs=attrs),
+        xr.DataArray(truth, dims=("case", "y", "x"), coords=coords, attrs=attrs),
+        xr.DataArray(draws, dims=("case", "draw", "y", "x"), coords=coords, attrs=attrs),
     )
 
 
@@ -329,16 +329,16 @@ def test_tensors_and_named_arrays_give_the_numbers_of_numpy(name, arrays):
 
     labelled = label(arrays)
     shuffled = (
-        labelled[0].transpose("x", "sample", "y"),
-        labelled[1].transpose("y", "x", "sample"),
-        labelled[2].transpose("draw", "x", "sample", "y"),
+        labelled[0].transpose("x", "case", "y"),
+        labelled[1].transpose("y", "x", "case"),
+        labelled[2].transpose("draw", "x", "case", "y"),
     )
     for fields in (labelled, shuffled):
         result = metric(*fields)
         np.testing.assert_array_equal(result.values, expected)
-        assert result.dims[0] == "sample"
+        assert result.dims[0] == "case"
         assert not {"y", "x", "draw"} & set(result.dims)
-        np.testing.assert_array_equal(result.sample, [10, 20, 30])
+        np.testing.assert_array_equal(result.case, [10, 20, 30])
         assert result.attrs == {"units": "K"}
 
 
@@ -351,17 +351,17 @@ def test_float32_is_computed_in_float64():
 
 def test_named_arrays_broadcast_by_name(arrays):
     prediction, truth, draws = label(arrays)
-    methods = xr.concat([prediction, 2 * prediction], "method").transpose("sample", "method", "y", "x")
+    methods = xr.concat([prediction, 2 * prediction], "method").transpose("case", "method", "y", "x")
     result = metrics.rmse(truth, methods)
-    np.testing.assert_array_equal(result.sel(sample=20)[1], metrics.rmse(2 * arrays[0][1], arrays[1][1]))
+    np.testing.assert_array_equal(result.sel(case=20)[1], metrics.rmse(2 * arrays[0][1], arrays[1][1]))
     np.testing.assert_array_equal(metrics.crps(draws, truth[0])[1], metrics.crps(arrays[2][1], arrays[1][0]))
 
 
 def test_score_of_named_arrays_has_one_order_of_axes():
-    mean, truth = xr.DataArray(rng().normal(size=(2, 2, 3, 4, 5)), dims=("pair", "sample", "time", "y", "x"))
-    draws = xr.DataArray(rng(1).normal(size=(3, 6, 2, 5, 4)), dims=("time", "draw", "sample", "x", "y"))
+    mean, truth = xr.DataArray(rng().normal(size=(2, 2, 3, 4, 5)), dims=("pair", "case", "time", "y", "x"))
+    draws = xr.DataArray(rng(1).normal(size=(3, 6, 2, 5, 4)), dims=("time", "draw", "case", "x", "y"))
     scores = metrics.score(mean, truth, draws)
-    expected = metrics.score(mean.values, truth.values, draws.transpose("sample", "time", "draw", "y", "x").values)
+    expected = metrics.score(mean.values, truth.values, draws.transpose("case", "time", "draw", "y", "x").values)
     for name, values in scores.items():
         assert isinstance(values, np.ndarray)
         np.testing.assert_array_equal(values, expected[name])
@@ -433,7 +433,7 @@ def test_impossible_options_are_refused():
 def test_named_arrays_that_do_not_line_up_are_refused(arrays):
     prediction, truth, draws = label(arrays)
     with pytest.raises(DataError, match="rmse cannot match its arrays by name"):
-        metrics.rmse(prediction, truth.assign_coords(sample=[10, 20, 31]))
+        metrics.rmse(prediction, truth.assign_coords(case=[10, 20, 31]))
     with pytest.raises(DataError, match="rmse cannot match its arrays by name"):
         metrics.rmse(prediction, truth.rename(y="latitude"))
     with pytest.raises(DataError, match="rmse cannot match its arrays by name"):

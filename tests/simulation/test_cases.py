@@ -11,7 +11,7 @@ from latentpde.decoder import Decoder
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, average_pool, evaluate
 from latentpde.io.netcdf import open_cases, open_observed
-from latentpde.io.streaming import append_samples
+from latentpde.io.streaming import append_cases
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.simulation import (
@@ -56,12 +56,12 @@ def assert_same_cases(a, b, exact=True):
 
 def clean_readings(cases, index, *, times, pooling=4, extent=(1.0, 1.0)):
     """What case ``index`` would read without noise, from its truth alone."""
-    truth, attributes = cases["truth"].isel(sample=index), cases.attrs
+    truth, attributes = cases["truth"].isel(case=index), cases.attrs
     family = regimes.get(attributes["regime"]).pde
     decoder = Decoder(Latent(family), extent)
     lower, upper = family.bounds.numpy().T
     fraction = (truth["coefficients"].values - lower) / (upper - lower)
-    z = torch.from_numpy(np.concatenate([np.log(fraction / (1 - fraction)), truth["forcing"].values]))
+    z = torch.from_numpy(np.concatenate([np.log(fraction / (1 - fraction)), truth["source"].values]))
     u0 = torch.from_numpy(truth["initial"].values.astype(float))
     fine = Grid((u0.shape[0], u0.shape[1]), extent)
     kind = attributes["observed_kind"]
@@ -71,7 +71,7 @@ def clean_readings(cases, index, *, times, pooling=4, extent=(1.0, 1.0)):
     if kind == "pooled":
         # the fine grid carries every mode of the solution: averaging its samples is the definition
         return average_pool(decoder.decode(z, u0, times, fine), pooling).numpy()
-    root = cases.to_dataset().isel(sample=index)
+    root = cases.to_dataset().isel(case=index)
     positions = torch.from_numpy(np.stack([root["sensor_y"].values, root["sensor_x"].values], -1))
     return evaluate(decoder.spectrum(z, fine.analyse(u0), times), positions, extent).numpy()
 
@@ -92,12 +92,12 @@ def test_a_case_does_not_depend_on_its_neighbours(kind):
     """Any part of a set can be made again, in any batch size."""
     whole = simulate("klein_gordon", num=5, seed=2, observed=kind, split="train", **SMALL)
     simulation = Simulation(regime="klein_gordon", seed=2, observed=kind, split="train", **SMALL)
-    assert_same_cases(simulation.cases(3, 5), whole.isel(sample=slice(3, 5)), exact=False)
-    sizes = [part.sizes["sample"] for part in simulation.batches(5, size=2)]
+    assert_same_cases(simulation.cases(3, 5), whole.isel(case=slice(3, 5)), exact=False)
+    sizes = [part.sizes["case"] for part in simulation.batches(5, size=2)]
     assert sizes == [2, 2, 1]
     for start, part in zip((0, 2, 4), simulation.batches(5, size=2), strict=True):
-        assert_same_cases(part, whole.isel(sample=slice(start, start + 2)), exact=False)
-        assert part["sample"].values.tolist() == list(range(start, min(start + 2, 5)))
+        assert_same_cases(part, whole.isel(case=slice(start, start + 2)), exact=False)
+        assert part["case"].values.tolist() == list(range(start, min(start + 2, 5)))
 
 
 def test_global_random_state_is_left_alone():
@@ -111,7 +111,7 @@ def test_no_case_shares_anything_with_another_or_with_another_split():
     """Nothing of a test case may have been seen in training: a leak would flatter every learned method."""
     drawn = {split: simulate("forcing", num=4, seed=0, split=split, mask="random", **SMALL) for split in SPLITS}
     drawn["another regime"] = simulate("advection", num=4, seed=0, mask="random", **SMALL)
-    for name in ("initial", "coefficients", "forcing"):
+    for name in ("initial", "coefficients", "source"):
         rows = [row.tobytes() for cases in drawn.values() for row in cases["truth"][name].values]
         assert len(set(rows)) == len(rows)
     observed = [row for cases in drawn.values() for row in np.isfinite(cases["observed"].values)]
@@ -124,11 +124,11 @@ def test_no_case_shares_anything_with_another_or_with_another_split():
 
 
 def test_leaving_the_source_out_changes_nothing_else():
-    with_source, without = (simulate("balanced", num=3, forcing=forcing, **SMALL) for forcing in (True, False))
-    assert with_source.attrs["forcing_std"] == regimes.get("balanced").forcing_std
-    assert without.attrs["forcing_std"] == 0
-    assert with_source["truth"]["forcing"].values.std() == pytest.approx(0.4, rel=0.1)
-    assert not without["truth"]["forcing"].values.any()
+    with_source, without = (simulate("balanced", num=3, source=source, **SMALL) for source in (True, False))
+    assert with_source.attrs["source_prior_std"] == regimes.get("balanced").source_prior_std
+    assert without.attrs["source_prior_std"] == 0
+    assert with_source["truth"]["source"].values.std() == pytest.approx(0.4, rel=0.1)
+    assert not without["truth"]["source"].values.any()
     for name in ("initial", "coefficients"):
         np.testing.assert_array_equal(with_source["truth"][name], without["truth"][name])
     np.testing.assert_array_equal(np.isnan(with_source["observed"]), np.isnan(without["observed"]))
@@ -143,14 +143,14 @@ def test_every_regime_can_be_observed_in_every_way(name, kind):
     regime, times = regimes.get(name), (0.05, 0.2)
     cases = simulate(name, num=2, seed=1, observed=kind, times=times, **RECTANGLE)
     truth = cases["truth"]
-    assert truth["field"].dims == ("sample", "time", "y", "x")
+    assert truth["field"].dims == ("case", "time", "y", "x")
     assert truth["field"].shape == (2, 2, 64, 96)
     assert truth["initial"].shape == (2, 64, 96)
-    assert truth["forcing"].dims == ("sample", "latent")
+    assert truth["source"].dims == ("case", "latent")
     assert tuple(truth["coefficient"].values) == regime.pde.coefficient_names
     reading = ("sensor",) if kind == "point" else ("y_obs", "x_obs")
-    assert cases["observed"].dims == ("sample", "time", *reading)
-    assert cases["initial"].dims == ("sample", "y_obs", "x_obs")
+    assert cases["observed"].dims == ("case", "time", *reading)
+    assert cases["initial"].dims == ("case", "y_obs", "x_obs")
     assert cases["initial"].shape == (2, 16, 24)
     np.testing.assert_allclose(cases["x_obs"], (np.arange(24) + 0.5) / 16)
     np.testing.assert_allclose(truth["y"], (np.arange(64) + 0.5) / 64)
@@ -174,14 +174,14 @@ def test_attributes_and_variables_are_the_documented_ones():
         "time": 1.0,
         "noise_std": 0.2,
     }.items() <= cases.attrs.items()
-    assert cases["observed"].dims == cases["initial"].dims == ("sample", "y_obs", "x_obs")
+    assert cases["observed"].dims == cases["initial"].dims == ("case", "y_obs", "x_obs")
     truth = cases["truth"]
-    assert truth["field"].dims == truth["initial"].dims == ("sample", "y", "x")
-    assert truth["coefficients"].dims == ("sample", "coefficient")
-    assert truth["forcing"].dims == ("sample", "latent")
-    assert truth["forcing"].shape == (2, 576)
-    assert {"field", "initial", "coefficients", "forcing"} <= set(truth.data_vars)
-    assert not {"field", "coefficients", "forcing"} & set(cases.to_dataset().data_vars)
+    assert truth["field"].dims == truth["initial"].dims == ("case", "y", "x")
+    assert truth["coefficients"].dims == ("case", "coefficient")
+    assert truth["source"].dims == ("case", "latent")
+    assert truth["source"].shape == (2, 576)
+    assert {"field", "initial", "coefficients", "source"} <= set(truth.data_vars)
+    assert not {"field", "coefficients", "source"} & set(cases.to_dataset().data_vars)
 
 
 def test_initial_states_are_pooled_and_standardised():
@@ -197,14 +197,14 @@ def test_true_field_solves_the_pde_from_the_true_initial_state(kind):
     """And does not depend on how it is observed."""
     cases = simulate("telegraph", num=2, seed=3, observed=kind, **RECTANGLE)
     for i in range(2):
-        as_points = cases.to_dataset().isel(sample=[i])
+        as_points = cases.to_dataset().isel(case=[i])
         grid = Grid((64, 96), (1.0, 1.5))
         y, x = np.meshgrid(*grid.coordinates(), indexing="ij")
         every_cell = xr.Dataset(
-            {"sensor_y": (("sample", "sensor"), y.reshape(1, -1)), "sensor_x": (("sample", "sensor"), x.reshape(1, -1))}
+            {"sensor_y": (("case", "sensor"), y.reshape(1, -1)), "sensor_x": (("case", "sensor"), x.reshape(1, -1))}
         )
         root = every_cell.assign_attrs(as_points.attrs | {"observed_kind": "point"})
-        alone = xr.DataTree.from_dict({"/": root, "/truth": cases["truth"].to_dataset(inherit=False).isel(sample=[i])})
+        alone = xr.DataTree.from_dict({"/": root, "/truth": cases["truth"].to_dataset(inherit=False).isel(case=[i])})
         field = clean_readings(alone, 0, times=[1.0], extent=(1.0, 1.5)).reshape(64, 96)
         np.testing.assert_allclose(cases["truth"]["field"][i], field, atol=1e-5)
 
@@ -212,7 +212,7 @@ def test_true_field_solves_the_pde_from_the_true_initial_state(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("noise_std", [0.05, 0.4])
 def test_noise_on_the_readings_has_the_stated_strength(kind, noise_std):
-    """Readings minus what the truth would read, on all cells: a normal sample of known size."""
+    """Readings minus what the truth would read, on all cells: a normal case of known size."""
     options = {"num": 4, "seed": 4, "observed": kind, "times": (0.1, 0.25), "sparsity": 1.0, "mask": "random"}
     cases = simulate("advection", noise_std=noise_std, **options, **SMALL)
     clean = np.stack([clean_readings(cases, i, times=[0.1, 0.25]) for i in range(4)])
@@ -308,11 +308,11 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, err
         raise error("stopped midway")
 
     with pytest.raises(BaseException, match="stopped midway"):
-        append_samples(breaking(), path, 4)
+        append_cases(breaking(), path, 4)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["cases.nc"]
     with pytest.raises(BaseException, match="stopped midway"):
-        append_samples(breaking(), tmp_path / "new.nc", 4)
+        append_cases(breaking(), tmp_path / "new.nc", 4)
     assert [p.name for p in tmp_path.iterdir()] == ["cases.nc"]
 
 

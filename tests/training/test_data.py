@@ -89,8 +89,8 @@ def test_map_targets_are_kept_and_only_missing_ones_made_again(cases, tmp_path, 
     observation = data.read(indices, 1)
     target = map_targets(folder, table, [data])(data, indices, observation, 1)
     assert len(made) == 6
-    own = Map(num_steps=5, num_restarts=1).estimate(observation, data.simulation.latent, num_samples=1, seed=data.seed)
-    tau = data.simulation.latent.forcing_std
+    own = Map(num_steps=5, num_restarts=1).estimate(observation, data.simulation.latent, num_draws=1, seed=data.seed)
+    tau = data.simulation.latent.source_prior_std
     torch.testing.assert_close(target[:, 3:] * tau, own.z[:, 0, 3:], rtol=1e-8, atol=1e-9)
     made.clear()
     sorted(folder.iterdir())[2].unlink()

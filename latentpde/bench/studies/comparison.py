@@ -27,13 +27,13 @@ class Table1(Benchmark):
     name = "table1"
     title = "all methods over the three families, with a source (table 1 of the paper)"
     theirs = paper.TABLE_1
-    forcing = True
+    source = True
 
     def default_rows(self) -> tuple[Row, ...]:
         return chosen_rows((*methods.names(), *(name for name, (method, _) in VARIANTS.items() if method in methods)))
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, forcing=self.forcing)
+        return jobs_on(plan.rows, plan.regimes, source=self.source)
 
     def show(self, plan: Plan) -> list:
         table = _with_chosen_branch(plan.frame(self.jobs(plan)))
@@ -72,7 +72,7 @@ class Table1(Benchmark):
             f"Predicting zero has the RMSE {zero:.3f}. Seconds: median per case, in batches.",
             *failures(table),
         )
-        title = f"{family.replace('_', '-')}, {'with source' if self.forcing else 'no source'}"
+        title = f"{family.replace('_', '-')}, {'with source' if self.source else 'no source'}"
         return Table(
             title, ("method", "RMSE", "paper", "PSD", "paper", "CRPS", "paper", "seconds", "cases"), tuple(rows), notes
         )
@@ -119,7 +119,7 @@ class TableNoSource(Table1):
     name = "table-no-source"
     title = "all methods over the three families, without a source"
     theirs = paper.TABLE_NO_SOURCE
-    forcing = False
+    source = False
 
 
 for _benchmark in (Table1(), TableNoSource()):

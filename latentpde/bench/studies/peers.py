@@ -105,7 +105,7 @@ def compare(regime: str, index: int, names: list[str]) -> Iterator[Line]:
 
     def solved(estimator: Exact) -> tuple[dict[str, Any], dict[str, np.ndarray], float]:
         start = time.perf_counter()
-        posterior = estimator.estimate(observation, simulation.latent, num_samples=12, seed=0)
+        posterior = estimator.estimate(observation, simulation.latent, num_draws=12, seed=0)
         scores = score(posterior.mean(128).values, truth, posterior.draws(128).values)
         return scores, posterior.diagnostics, time.perf_counter() - start
 

@@ -36,7 +36,7 @@ def cost(regime: str, *, coarse: int = 32, readings: int = 51, snapshots: int = 
     )
     observation = Observation.from_dataset(cases)
     before, start = _peak(), time.perf_counter()
-    posterior = reconstruct(observation, num_samples=12)
+    posterior = reconstruct(observation, num_draws=12)
     middle = time.perf_counter()
     _ = posterior.mean(output).values, posterior.draws(output).values
     end = time.perf_counter()

@@ -29,7 +29,7 @@ def take_calibration(solved: Solved) -> list[dict]:
     cells = np.array([(row, column) for row in at for column in at])
     found = compare(solved.posterior, solved.cases, cells, LEVELS, solved.start)
     lines = []
-    for _, case in found.groupby("sample"):
+    for _, case in found.groupby("case"):
         ranks = {kind: values["rank"].values.ravel().tolist() for kind, values in case.groupby("quantity_kind")}
         lines.append(
             {

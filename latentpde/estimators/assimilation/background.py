@@ -36,16 +36,16 @@ class CorrectedBackground(Estimator):
     background_options: Mapping[str, Any] = field(default_factory=dict)
 
     def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+        self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> FieldPosterior:
         background = background_fields(
             self.background, self.background_options, observation, latent, seed=seed, show_progress=show_progress
         )
-        return self.analyse(observation, background, num_samples=num_samples, seed=seed)
+        return self.analyse(observation, background, num_draws=num_draws, seed=seed)
 
     @abstractmethod
     def analyse(
-        self, observation: Observation, background: Float[Tensor, "sample time y x"], *, num_samples: int, seed: int
+        self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
     ) -> FieldPosterior:
         """Correct a background that is at hand."""
 
@@ -60,7 +60,7 @@ class CorrectedBackground(Estimator):
         means: list[Float[Tensor, "_ y x"]],
         variances: list[Float[Tensor, "_ y x"]],
     ) -> FieldPosterior:
-        """What was found, chunk by chunk, for all problems: samples first, then times."""
+        """What was found, chunk by chunk, for all problems: cases first, then times."""
         shape, mean = (len(observation), len(observation.times)), torch.cat(means)
         return FieldPosterior(
             observation=observation,
@@ -85,11 +85,11 @@ def background_fields(
     *,
     seed: int,
     show_progress: bool = False,
-) -> Float[Tensor, "sample time y x"]:
+) -> Float[Tensor, "case time y x"]:
     """The mean that another method gives, on the fine grid at the snapshots' times."""
     estimator = make_estimator(method, **options)
     posterior = estimator.estimate(
-        observation, latent, num_samples=_BACKGROUND_DRAWS, seed=seed, show_progress=show_progress
+        observation, latent, num_draws=_BACKGROUND_DRAWS, seed=seed, show_progress=show_progress
     )
     parts = range(0, len(observation), _CASES_AT_ONCE)
     with torch.no_grad():
@@ -102,7 +102,7 @@ def background_fields(
 
 
 def case_generators(observation: Observation, seed: int) -> list[np.random.Generator]:
-    """One for each problem, samples first: a case comes out the same in any batch."""
+    """One for each problem, cases first: a case comes out the same in any batch."""
     seeds = [zlib.crc32(values.numpy().tobytes(), seed) for values in observation.values]
     return [np.random.default_rng((own, time)) for own in seeds for time in range(len(observation.times))]
 

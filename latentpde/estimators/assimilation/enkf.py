@@ -89,12 +89,12 @@ class EnKF(CorrectedBackground):
             raise UsageError("enkf needs localisation, post_length and correction finite and not negative")
 
     def analyse(
-        self, observation: Observation, background: Float[Tensor, "sample time y x"], *, num_samples: int, seed: int
+        self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
     ) -> FieldPosterior:
         """Build the ensemble around a background that is at hand."""
         readings, fields = FieldReadings.of(observation), background.flatten(0, 1)
         generators = case_generators(observation, seed)
-        num_members = max(self.num_members, num_samples)
+        num_members = max(self.num_members, num_draws)
         footprints = readings.values.shape[1] if self.localisation else 0
         step = max(1, _CHUNK_VALUES // (max(num_members, footprints) * fields[0].numel()))
         means, variances, draws = [], [], []
@@ -103,7 +103,7 @@ class EnKF(CorrectedBackground):
             members = self.filter(readings[here], fields[here], generators[here], num_members)
             means.append(members.mean(1))
             variances.append(members.var(1))
-            draws.append(members[:, :num_samples].clone())
+            draws.append(members[:, :num_draws].clone())
         return self.posterior(observation, readings, fields, seed, draws=draws, means=means, variances=variances)
 
     def filter(

@@ -40,7 +40,7 @@ class FieldReadings:
 
     @classmethod
     def of(cls, observation: Observation) -> FieldReadings:
-        """Every snapshot of every sample, samples first, on the observation's fine grid."""
+        """Every snapshot of every case, cases first, on the observation's fine grid."""
         fine, mask = observation.fine_grid, observation.mask.flatten(0, 1).flatten(1)
         chosen, real = _pack(mask)
         if observation.positions is None:

@@ -69,7 +69,7 @@ class Var3D(CorrectedBackground):
             raise UsageError(f"3dvar's edges must be one of {', '.join(EDGES)}; got {self.edges!r}")
 
     def analyse(
-        self, observation: Observation, background: Float[Tensor, "sample time y x"], *, num_samples: int, seed: int
+        self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
     ) -> FieldPosterior:
         """Correct a background that is at hand."""
         grid = observation.fine_grid
@@ -83,7 +83,7 @@ class Var3D(CorrectedBackground):
         for start in range(0, len(readings), step):
             here = slice(start, start + step)
             mean, variance, deviations = self._solve(
-                readings[here], fields[here], covariance, generators[here], num_samples if self.spread else 0
+                readings[here], fields[here], covariance, generators[here], num_draws if self.spread else 0
             )
             means.append(mean)
             draws.append(mean[:, None] + deviations if self.spread else mean[:, None])

@@ -49,13 +49,13 @@ _EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of
 class ExactPosterior(LatentPosterior):
     """Exact draws, and a mean that averages over many more coefficients than there are draws."""
 
-    mean_z: Float[Tensor, "sample node latent"]
+    mean_z: Float[Tensor, "case node latent"]
     mean_initial_hat: list[Complex[Tensor, "*node row col"]]
 
-    def means(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample time y x"]:
+    def means(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y x"]:
         spectra = [
             self._mean_spectrum(z, u0_hat, times)
-            for z, u0_hat in zip(self.mean_z[samples], self.mean_initial_hat[samples], strict=True)
+            for z, u0_hat in zip(self.mean_z[cases], self.mean_initial_hat[cases], strict=True)
         ]
         return grid.synthesise(torch.stack(spectra))
 
@@ -64,11 +64,11 @@ class ExactPosterior(LatentPosterior):
         parts = zip(z.split(_NODES_AT_ONCE), states.split(_NODES_AT_ONCE), strict=True)
         return torch.stack([self.decoder.spectrum(*part, times).sum(0) for part in parts]).sum(0) / len(z)
 
-    def warnings(self, sample: int) -> list[str]:
-        notes = {name: value[sample] for name, value in self.diagnostics.items()}
+    def warnings(self, case: int) -> list[str]:
+        notes = {name: value[case] for name, value in self.diagnostics.items()}
         if notes["trusted"]:
             return []
-        if not _explained(float(notes["misfit"]), int(self.observation.mask[sample].sum())):
+        if not _explained(float(notes["misfit"]), int(self.observation.mask[case].sum())):
             return [
                 f"The readings are not explained: their misfit is {notes['misfit']:.1f} where 1 is expected. Either "
                 "their noise is larger than stated, or another PDE is at work, or the bounds exclude the truth."
@@ -78,9 +78,9 @@ class ExactPosterior(LatentPosterior):
             f"log evidences {notes['evidence_gap']:.1f} apart. Narrow the bounds, or raise the option sweep."
         ]
 
-    def source_means(self, samples: slice, grid: Grid) -> Float[Tensor, "sample y x"]:
+    def source_means(self, cases: slice, grid: Grid) -> Float[Tensor, "case y x"]:
         # the source is linear in the latent
-        return self.decoder.source(self.mean_z[samples].mean(1), grid)
+        return self.decoder.source(self.mean_z[cases].mean(1), grid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class Exact(Estimator):
             raise UsageError("exact needs num_mean_nodes >= 1, sweep >= 2 and target > 0")
 
     def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+        self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> ExactPosterior:
         prior = _Prior.of(latent, self.gaussian, self.fixed)
         decoder = decoder_for(observation, latent)
@@ -135,7 +135,7 @@ class Exact(Estimator):
                 )
                 model = CollapsedModel(case, decoder, state.mean_hat, state.std, _detail_variance(state, case, decoder))
                 samples = self.search(model, prior, rng)
-                theta = prior.theta(samples.points[samples.resample(num_samples, generator=rng)])
+                theta = prior.theta(samples.points[samples.resample(num_draws, generator=rng)])
                 unknown = model.conditional(theta, generator=torch_rng)
                 draws.append(_pack(latent, theta, model.source(unknown)))
                 unknowns.append(model.state(unknown))
@@ -149,9 +149,9 @@ class Exact(Estimator):
                 notes.append(_describe(samples, prior, misfit, len(model.values)))
                 advance(1)
 
-        def initial_hat(samples: slice) -> Complex[Tensor, "sample draw row col"]:
-            chosen = zip(states[samples], unknowns[samples], seeds[samples], strict=True)
-            return torch.stack([state.draw(unknown, num_samples, seed=own) for state, unknown, own in chosen])
+        def initial_hat(cases: slice) -> Complex[Tensor, "case draw row col"]:
+            chosen = zip(states[cases], unknowns[cases], seeds[cases], strict=True)
+            return torch.stack([state.draw(unknown, num_draws, seed=own) for state, unknown, own in chosen])
 
         return ExactPosterior(
             observation=observation,

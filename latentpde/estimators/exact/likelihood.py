@@ -32,7 +32,7 @@ from torch import Tensor
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.estimators.exact.fourier import Modes, as_wavenumbers, fold, heard_modes, is_even, phases
-from latentpde.latent import forcing_scale
+from latentpde.latent import source_scale
 from latentpde.observation import Observation
 
 # Above this many readings the information form is the cheaper one; of several snapshots it sums complex matrices.
@@ -92,7 +92,7 @@ class CollapsedModel:
         if m:
             source = Modes.of((2 * m, m), observation)
             unknown.append(("source", source))
-            scales.append(source.weight * source.attenuation * forcing_scale(m) * decoder.latent.forcing_std)
+            scales.append(source.weight * source.attenuation * source_scale(m) * decoder.latent.source_prior_std)
         if initial_std is not None:
             keep = initial_std.flatten() > 0
             part = state.select(keep)
@@ -173,12 +173,12 @@ class CollapsedModel:
         """Whitened unknowns given the data, one set per ``theta``: their mean, or with a generator a draw."""
         return torch.cat([self._conditional(few, left, generator) for few, left in self._residuals(theta)])
 
-    def source(self, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch forcing"]:
-        """The forcing latent ``q`` in whitened unknowns."""
+    def source(self, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch source"]:
+        """The source latent ``q`` in whitened unknowns."""
         m = self.decoder.latent.num_modes
         block = unknown[:, : 2 * m * m]
         parts = torch.stack([block.real, block.imag], dim=1).unflatten(-1, (2, m, m))
-        return self.decoder.latent.forcing_std * parts.movedim(2, 1).flatten(1)
+        return self.decoder.latent.source_prior_std * parts.movedim(2, 1).flatten(1)
 
     def state(self, unknown: Complex[Tensor, "batch unknown"]) -> Complex[Tensor, "batch mode"] | None:
         """Deviations of the initial state's coefficients, as a flat block; ``None`` where it is known."""

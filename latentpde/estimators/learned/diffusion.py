@@ -116,11 +116,11 @@ class LatentDiffusion(Estimator):
     @abstractmethod
     def warm_start(
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool
-    ) -> tuple[Float[Tensor, "sample latent"], int]:
+    ) -> tuple[Float[Tensor, "case latent"], int]:
         """One estimate per case, and the number of parameters of the network behind it, if any."""
 
     def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+        self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> LearnedPosterior:
         if observation.initial is None:
             raise DataError("this method needs the initial state; give one (a coarse one will do)")
@@ -131,7 +131,7 @@ class LatentDiffusion(Estimator):
             warm, size = self.warm_start(observation, latent, seed=seed, show_progress=show_progress)
         else:
             size, warm = 0, torch.zeros((len(observation), latent.size), dtype=torch.float64)
-        starts = self._starts(denoiser, num_samples)
+        starts = self._starts(denoiser, num_draws)
         draws, chunks = [], range(0, len(observation), CASES_AT_ONCE)
         total = len(chunks) * len(self.chain.path(starts[0])[:-1])
         with progress(self.name, total, show=show_progress) as advance, torch.no_grad():
@@ -157,11 +157,11 @@ class LatentDiffusion(Estimator):
         denoiser: Trained,
         observation: Observation,
         latent: Latent,
-        warm: Float[Tensor, "sample latent"],
+        warm: Float[Tensor, "case latent"],
         starts: list[int],
         seed: int,
         advance: Advance = lambda count: None,
-    ) -> Float[Tensor, "sample draw latent"]:
+    ) -> Float[Tensor, "case draw latent"]:
         """All members of some cases, in one batch."""
         network, units = denoiser.network, denoiser.units(latent)
         statistics, schedule = denoiser.statistics, denoiser.schedule
@@ -188,7 +188,7 @@ class LatentDiffusion(Estimator):
             z = units.to_latent(w)
             active = slice(clean.shape[1])
             moved, sizes[:, active] = guidance(z, operator, sizes[:, active])
-            # what the network has and the latent has not, such as finer forcing, stays
+            # what the network has and the latent has not, such as finer source, stays
             return statistics.normalise(w + units.from_latent(moved - z))
 
         # each case has randomness of its own, so that it comes out the same in any batch
@@ -239,8 +239,8 @@ class MapDiffusion(LatentDiffusion):
 
     def warm_start(
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool
-    ) -> tuple[Float[Tensor, "sample latent"], int]:
-        found = self.map.estimate(observation, latent, num_samples=1, seed=seed, show_progress=show_progress)
+    ) -> tuple[Float[Tensor, "case latent"], int]:
+        found = self.map.estimate(observation, latent, num_draws=1, seed=seed, show_progress=show_progress)
         return found.z[:, 0], 0
 
 
@@ -253,6 +253,6 @@ class EncDiffusion(LatentDiffusion):
 
     def warm_start(
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool
-    ) -> tuple[Float[Tensor, "sample latent"], int]:
+    ) -> tuple[Float[Tensor, "case latent"], int]:
         encoder = load_weights("encoder", latent.family, self.weights)
         return encode(encoder, observation, latent), encoder.num_parameters

@@ -36,7 +36,7 @@ class Enc(Estimator):
         object.__setattr__(self, "weights", str(self.weights))  # settings are recorded as JSON
 
     def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+        self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> LearnedPosterior:
         if observation.initial is None:
             raise DataError("this method needs the initial state; give one (a coarse one will do)")

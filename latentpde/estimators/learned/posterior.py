@@ -25,11 +25,11 @@ class LearnedPosterior(LatentPosterior):
 
     strangeness: list[str] = field(default_factory=list)
 
-    def warnings(self, sample: int) -> list[str]:
+    def warnings(self, case: int) -> list[str]:
         return self.strangeness
 
 
-def encode(encoder: Trained, observation: Observation, latent: Latent) -> Float[Tensor, "sample latent"]:
+def encode(encoder: Trained, observation: Observation, latent: Latent) -> Float[Tensor, "case latent"]:
     """The encoder's latents."""
     network, units = encoder.network, encoder.units(latent)
     assert isinstance(network, InferenceEncoder)
@@ -48,7 +48,7 @@ def strangeness(manifest: Manifest, observation: Observation, latent: Latent) ->
     if not 0.5 < noise / trained["noise_std"] < 2:
         found.append(f"networks were trained with noise {trained['noise_std']:g}, this has {noise:g}")
     if latent.num_modes not in (0, manifest.num_modes):
-        found.append(f"networks were trained with {manifest.num_modes} forcing modes, this has {latent.num_modes}")
+        found.append(f"networks were trained with {manifest.num_modes} source modes, this has {latent.num_modes}")
     prior = Units(latent, manifest.num_modes).prior
     if not any(_close(prior.tolist(), known, 0.05) for known in trained["prior"]) and latent.num_modes:
         found.append(
@@ -63,7 +63,7 @@ def posterior(
     settings: dict[str, Any],
     observation: Observation,
     decoder: Decoder,
-    z: Float[Tensor, "sample draw latent"],
+    z: Float[Tensor, "case draw latent"],
     residual: Callable[[Tensor], Tensor],
     trained: Trained,
     diagnostics: dict[str, Any],
@@ -79,7 +79,7 @@ def posterior(
         diagnostics={"residual": left, **diagnostics},
         decoder=decoder,
         z=z,
-        initial_hat=lambda samples: initial_hat[samples],
+        initial_hat=lambda cases: initial_hat[cases],
         strangeness=strangeness(trained.manifest, observation, decoder.latent),
     )
 

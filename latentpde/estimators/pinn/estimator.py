@@ -66,22 +66,22 @@ class PinnPosterior(PDEPosterior):
         return 1
 
     @property
-    def thetas(self) -> Float[Tensor, "sample 1 coefficient"]:
+    def thetas(self) -> Float[Tensor, "case 1 coefficient"]:
         return self.problem.theta(self.networks.raw)[:, None]
 
-    def fields(self, samples: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "sample 1 time y x"]:
-        problem, networks = self.problem, self.networks[samples]
+    def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case 1 time y x"]:
+        problem, networks = self.problem, self.networks[cases]
         when = times / problem.equation.duration if problem.order else torch.zeros_like(times)
         points = torch.cat([points_at(t, centres(grid)) for t in when])
         values = everywhere(lambda p: problem.field(networks, p), points, len(networks.raw))
-        values = problem.centre[samples, None] + problem.scale[samples, None] * values
+        values = problem.centre[cases, None] + problem.scale[cases, None] * values
         return values.unflatten(1, (1, len(times), *grid.shape))
 
-    def sources(self, samples: slice, grid: Grid) -> Float[Tensor, "sample 1 y x"]:
-        problem, networks = self.problem, self.networks[samples]
+    def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case 1 y x"]:
+        problem, networks = self.problem, self.networks[cases]
         points = points_at(0.0, centres(grid))
         values = everywhere(lambda p: problem.source(networks, p), points, len(networks.raw))
-        return self.latent.forcing_std * values.unflatten(1, (1, *grid.shape))
+        return self.latent.source_prior_std * values.unflatten(1, (1, *grid.shape))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class Pinn(Estimator):
         check_differential(family)
 
     def estimate(
-        self, observation: Observation, latent: Latent, *, num_samples: int, seed: int, show_progress: bool = False
+        self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> PinnPosterior:
         problem = Problem.of(observation, latent, Features(self.num_harmonics), moving_frame=self.moving_frame)
         starts = range(0, len(observation), CASES_AT_ONCE)

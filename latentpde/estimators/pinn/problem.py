@@ -218,7 +218,7 @@ class Problem:
         unit = 1 / self.residual_scale
         left = (self.scale * unit)[:, None].float() * (operated + terms.zeroth[:, None].float() * u)
         constant = (unit * terms.zeroth * self.centre)[:, None].float()
-        right = (unit * self.equation.time_scale * self.latent.forcing_std)[:, None].float() * source
+        right = (unit * self.equation.time_scale * self.latent.source_prior_std)[:, None].float() * source
         if not self.order:
             right = right + (unit[:, None] * self.initial[:, chosen]).float()
         return left + constant - right, source

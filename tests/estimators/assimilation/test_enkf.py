@@ -57,7 +57,7 @@ def kalman(data: Observation, background: torch.Tensor, std: float, num_passes: 
 def members_of(data, background, num, **options):
     """A large ensemble as an array ``(member, cell)``; the background's lengths are such that S is two passes."""
     method = EnKF(**{"num_members": num, "ensemble_std": 0.8, "length": np.sqrt(2 / 1.5) / 6, **PLAIN, **options})
-    return method.analyse(data, background, num_samples=num, seed=1).values[0, :, 0].flatten(1).numpy()
+    return method.analyse(data, background, num_draws=num, seed=1).values[0, :, 0].flatten(1).numpy()
 
 
 @pytest.mark.parametrize("num_members", [4, 40])
@@ -158,7 +158,7 @@ def test_localisation_confines_the_analysis_and_a_wide_one_changes_nothing():
 
     def mean(**options):
         posterior = EnKF(**{**PLAIN, "ensemble_std": 1.0, "length": 0.1, **options}).analyse(
-            data, background, num_samples=4, seed=0
+            data, background, num_draws=4, seed=0
         )
         return posterior.mean(16).values
 
@@ -208,9 +208,9 @@ def test_inflation_widens_what_is_analysed():
 
 def test_the_correction_meets_the_readings():
     data, background = problem()
-    whole = EnKF(correction=1.0).analyse(data, background, num_samples=3, seed=0)
-    half = EnKF(correction=0.5).analyse(data, background, num_samples=3, seed=0)
-    none = EnKF(correction=0.0).analyse(data, background, num_samples=3, seed=0)
+    whole = EnKF(correction=1.0).analyse(data, background, num_draws=3, seed=0)
+    half = EnKF(correction=0.5).analyse(data, background, num_draws=3, seed=0)
+    none = EnKF(correction=0.0).analyse(data, background, num_draws=3, seed=0)
     left = [data.values[data.mask].numpy() - dense_operator(data) @ p.mean(FINE).values.ravel()
             for p in (whole, half, none)]  # fmt: skip
     assert np.abs(left[2]).max() > 0.1
@@ -220,13 +220,13 @@ def test_the_correction_meets_the_readings():
 
 def test_draws_are_members_and_the_mean_is_the_whole_ensembles():
     data, background = problem()
-    few, many = (EnKF().analyse(data, background, num_samples=n, seed=0) for n in (3, 16))
+    few, many = (EnKF().analyse(data, background, num_draws=n, seed=0) for n in (3, 16))
     assert (few.num_draws, many.num_draws) == (3, 16)
     np.testing.assert_array_equal(few.draws(FINE), many.draws(FINE)[:3])
     np.testing.assert_allclose(few.mean(FINE), many.draws(FINE).mean("draw"), atol=1e-12)
     np.testing.assert_allclose(few.std(FINE), many.draws(FINE).std("draw", ddof=1), atol=1e-12)
-    assert EnKF().analyse(data, background, num_samples=30, seed=0).num_draws == 30
-    one = EnKF().analyse(data, background, num_samples=1, seed=0)
+    assert EnKF().analyse(data, background, num_draws=30, seed=0).num_draws == 30
+    one = EnKF().analyse(data, background, num_draws=1, seed=0)
     assert np.isnan(one.std(FINE)).all(), "one draw shows no spread"
 
 

@@ -89,7 +89,7 @@ def minimum(b: np.ndarray, x_b: np.ndarray, h: np.ndarray, y: np.ndarray, r: np.
 def test_it_is_the_dense_minimum(edges, kind, power):
     observation, background, dense = problem(kind)
     method = Var3D(background_std=0.7, length=0.3, power=power, edges=edges)
-    found = method.analyse(observation, background, num_samples=1, seed=0).values[:, 0].flatten(0, 1).numpy()
+    found = method.analyse(observation, background, num_draws=1, seed=0).values[:, 0].flatten(0, 1).numpy()
     b = covariance(edges, 0.7, 0.3, power)
     for analysis, x_b, (h, y, r) in zip(found, background.flatten(0, 1).numpy(), dense, strict=True):
         expected = minimum(b, x_b.ravel(), h, y, r)
@@ -102,7 +102,7 @@ def test_conjugate_gradients_find_the_same_minimum(edges, monkeypatch):
     monkeypatch.setattr(var3d, "_CHUNK_VALUES", 0)
     observation, background, dense = problem("cells")
     method = Var3D(background_std=0.7, length=0.3, edges=edges, spread=True)
-    posterior = method.analyse(observation, background, num_samples=2, seed=0)
+    posterior = method.analyse(observation, background, num_draws=2, seed=0)
     assert posterior.mean_values is not None
     assert posterior.variance is None
     b = covariance(edges, 0.7, 0.3, 2)
@@ -116,24 +116,24 @@ def test_the_spread_is_the_covariance_of_the_analysis_error(edges):
     observation, background, dense = problem("cells")
     num = 6000
     method = Var3D(background_std=0.7, length=0.3, edges=edges, spread=True)
-    posterior = method.analyse(observation, background, num_samples=num, seed=3)
+    posterior = method.analyse(observation, background, num_draws=num, seed=3)
     b = covariance(edges, 0.7, 0.3, 2)
     std = posterior.std(FINE, times=[0.1, 0.2]).values.reshape(4, -1)
     draws = posterior.draws(FINE, times=[0.1, 0.2]).values.swapaxes(1, 2).reshape(4, num, -1)
     means = posterior.mean(FINE, times=[0.1, 0.2]).values.reshape(4, -1)
-    for stated, sample, mean, (h, _, r) in zip(std, draws, means, dense, strict=True):
+    for stated, case, mean, (h, _, r) in zip(std, draws, means, dense, strict=True):
         expected = np.linalg.inv(np.linalg.inv(b) + h.T @ (h / r[:, None]))
         variance = np.diag(expected)
         np.testing.assert_allclose(stated**2, variance, atol=1e-8, rtol=0)
-        # the standard error of a sample covariance, and of a mean; 5.5 of them for the largest of a few thousand
+        # the standard error of a case covariance, and of a mean; 5.5 of them for the largest of a few thousand
         error = np.sqrt((np.outer(variance, variance) + expected**2) / num)
-        assert (np.abs(np.cov(sample.T) - expected) / error).max() < 5.5
-        assert (np.abs(sample.mean(0) - mean) / np.sqrt(variance / num)).max() < 5.5
+        assert (np.abs(np.cov(case.T) - expected) / error).max() < 5.5
+        assert (np.abs(case.mean(0) - mean) / np.sqrt(variance / num)).max() < 5.5
 
 
 def test_where_there_is_no_spread_it_says_so():
     observation, background, _ = problem("cells")
-    posterior = Var3D().analyse(observation, background, num_samples=5, seed=0)
+    posterior = Var3D().analyse(observation, background, num_draws=5, seed=0)
     assert posterior.num_draws == 1
     assert np.isnan(posterior.std(FINE)).all()
 
@@ -146,7 +146,7 @@ def test_the_pointwise_standard_deviation_means_the_same_on_any_grid():
     for pooling_ in (4, 8):
         data = Observation.from_arrays(readings, noise_std=0.2, pooling=pooling_)
         zero = torch.zeros((1, 1, 8 * pooling_, 8 * pooling_), dtype=torch.float64)
-        posterior = Var3D(background_std=0.5, length=0.2).analyse(data, zero, num_samples=1, seed=0)
+        posterior = Var3D(background_std=0.5, length=0.2).analyse(data, zero, num_draws=1, seed=0)
         fields.append(posterior.mean(8).values)
     assert np.abs(fields[0]).max() > 0.3
     np.testing.assert_allclose(fields[0], fields[1], atol=0.03)

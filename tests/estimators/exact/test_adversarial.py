@@ -121,7 +121,7 @@ def test_constant_initial_state(constant):
 def test_two_modes_of_equal_weight_are_both_found():
     """Without a source, at T = 1/4 on the unit square, a velocity larger by 4 gives the same readings exactly."""
     case = Case(num_modes=0, theta=[-2.0, 0.3, 0.02], times=(0.25,), noise=0.05)
-    found = case.estimate(num_samples=400, detail=False)
+    found = case.estimate(num_draws=400, detail=False)
     assert found.diagnostics["trusted"].all()
     vx = found.coefficients.sel(coefficient="vx").values[0]
     near = np.abs(vx[:, None] - [-2.0, 2.0]) < 0.5
@@ -132,9 +132,9 @@ def test_two_modes_of_equal_weight_are_both_found():
 def test_two_modes_weigh_what_quadrature_says():
     """With a source they are not quite equal: the source is carried along on the way."""
     known = {"vy": 0.3, "kappa": 0.02}
-    case = Case(num_modes=2, theta=[-2.0, 0.3, 0.02], noise=0.3, share=0.15, forcing_std=2.0)
+    case = Case(num_modes=2, theta=[-2.0, 0.3, 0.02], noise=0.3, share=0.15, source_prior_std=2.0)
     expected = Quadrature(case, "vx", known, num=4001)
     right = expected.weights[expected.nodes > 0].sum()
     assert 0.02 < right < 0.98  # the case is what it should be
-    found = case.estimate(fixed=known, num_samples=2000, detail=False, sweep=4096)
+    found = case.estimate(fixed=known, num_draws=2000, detail=False, sweep=4096)
     assert abs((found.coefficients.sel(coefficient="vx") > 0).mean() - right) < 0.02

@@ -17,7 +17,7 @@ WEAK = [0.5, -0.4, 0.01]  # diffusion that leaves the initial state something to
 def test_no_initial_state_at_all():
     """Everything is unknown, and said to be: wider than with a state, and wide enough."""
     case = Case(share=0.4, theta=WEAK)
-    blind, seeing = (case.estimate(o, num_samples=60) for o in (case.without_initial(), case.observation))
+    blind, seeing = (case.estimate(o, num_draws=60) for o in (case.without_initial(), case.observation))
     check_honest(case, blind, least=0.6)
     assert blind.std(resolution=12).mean() > 2 * seeing.std(resolution=12).mean()
 
@@ -50,7 +50,7 @@ def estimated():
             settings, options = OPTIONS[name]
             case = Case(theta=WEAK, **settings)
             observation = case.without_initial() if name.startswith("no state") else case.observation
-            cache[name] = case, case.estimate(observation, num_samples=200, num_mean_nodes=200, **options)
+            cache[name] = case, case.estimate(observation, num_draws=200, num_mean_nodes=200, **options)
         return cache[name]
 
     return get
@@ -108,7 +108,7 @@ def test_detail_and_source_do_not_share_their_random_numbers():
     """Where one stream of numbers makes both, what should be independent is not."""
     case = Case(noise=100.0, num_modes=1, shape=(8, 8))
     known = dict(zip(("vx", "vy", "kappa"), case.theta[0].tolist(), strict=True))
-    found = case.estimate(fixed=known, num_samples=512)
+    found = case.estimate(fixed=known, num_draws=512)
     source = found.decoder.latent.split(found.z)[1][0].unflatten(-1, (2, 2))[..., 0].flatten()
     states = case.fine.synthesise(found.initial_hat(slice(None))[0])
     detail = (states - states.mean(0))[0].flatten()
@@ -119,9 +119,9 @@ def test_detail_and_source_do_not_share_their_random_numbers():
 def test_a_batch_is_its_cases_one_by_one():
     """What a case gives does not depend on what it was run with: latents bit for bit, fields but for the transforms."""
     case = Case(num=3)
-    whole = case.estimate(num_samples=5)
+    whole = case.estimate(num_draws=5)
     for i in range(3):
-        single = case.estimate(case.observation[i], num_samples=5)
+        single = case.estimate(case.observation[i], num_draws=5)
         assert torch.equal(single.z[0], whole.z[i])
         assert torch.equal(single.mean_z[0], whole.mean_z[i])
         np.testing.assert_allclose(single.mean(resolution=24)[0], whole.mean(resolution=24)[i], atol=1e-13)
@@ -132,7 +132,7 @@ def test_a_batch_is_its_cases_one_by_one():
 
 def test_seed_decides_the_draws():
     case = Case()
-    first, again, other = (case.estimate(num_samples=4, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (case.estimate(num_draws=4, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(first.z, again.z)
     np.testing.assert_array_equal(first.draws(resolution=12), again.draws(resolution=12))
     assert not torch.equal(first.z, other.z)
@@ -152,7 +152,7 @@ def test_detail_widens_the_field_and_leaves_the_coefficients_alone():
     rough = Observation(
         **{**vars(case.observation), "initial": torch.randn(1, 12, 12, dtype=torch.float64, generator=generator())}
     )
-    with_detail, without = (case.estimate(rough, detail=detail, num_samples=60) for detail in (True, False))
+    with_detail, without = (case.estimate(rough, detail=detail, num_draws=60) for detail in (True, False))
     np.testing.assert_array_equal(with_detail.coefficients, without.coefficients)
     assert with_detail.std(resolution=48, times=[0.0]).mean() > without.std(resolution=48, times=[0.0]).mean() + 0.05
 
@@ -163,13 +163,13 @@ def test_several_snapshots_tell_more_than_one():
     one = Observation.from_arrays(
         values[:, 1:], two.initial, times=(0.25,), noise_std=two.noise, grid=two.grid, pooling=1
     )
-    spread = [two.estimate(o, num_samples=2).diagnostics["coefficient_std"][0] for o in (two.observation, one)]
+    spread = [two.estimate(o, num_draws=2).diagnostics["coefficient_std"][0] for o in (two.observation, one)]
     assert spread[0].prod() < 0.7 * spread[1].prod()
 
 
 def test_times_between_and_beyond_the_readings_are_decoded():
     case = Case()
-    fields = case.estimate(num_samples=3, detail=False).draws(resolution=12, times=[0.0, 0.1, 0.5])
+    fields = case.estimate(num_draws=3, detail=False).draws(resolution=12, times=[0.0, 0.1, 0.5])
     assert fields.shape == (1, 3, 3, 12, 12)
     np.testing.assert_allclose(fields[0, :, 0], case.initial.expand(3, -1, -1), atol=1e-9)
 

@@ -31,7 +31,7 @@ def test_posterior_of_one_coefficient_field_and_evidence_agree_with_quadrature(f
     case = Case(family, shape=(6, 8), share=0.15, times=(time,), num_modes=num_modes, theta=list(middle.values()))
     expected = Quadrature(case, name, known)
     found = case.estimate(
-        fixed=known, detail=False, sweep=65_536, target=1000.0, num_mean_nodes=30_000, num_samples=10_000
+        fixed=known, detail=False, sweep=65_536, target=1000.0, num_mean_nodes=30_000, num_draws=10_000
     )
     j = names.index(name)
     notes, width = found.diagnostics, float(case.latent.bounds[j, 1] - case.latent.bounds[j, 0])
@@ -66,7 +66,7 @@ def test_gaussian_prior_is_that_of_quadrature():
     expected = Quadrature(
         case, "kappa", KNOWN, log_prior=lambda k: norm.logpdf(k, mean, std) + np.log((high - low) / inside)
     )
-    found = case.estimate(fixed=KNOWN, gaussian={"kappa": (mean, std)}, sweep=4096, num_samples=2).diagnostics
+    found = case.estimate(fixed=KNOWN, gaussian={"kappa": (mean, std)}, sweep=4096, num_draws=2).diagnostics
     assert abs(found["coefficient_mean"][0, 2] - expected.mean) < 1e-3 * (high - low)
     assert abs(found["coefficient_std"][0, 2] - expected.std) < 1e-3 * (high - low)
     assert abs(found["log_evidence"][0] - expected.log_evidence) < 1e-3
@@ -92,7 +92,7 @@ def test_fixed_coefficients_stay_and_free_ones_move():
 
 def test_all_coefficients_known_leaves_one_gaussian():
     case = one_coefficient()
-    found = case.estimate(fixed={**KNOWN, "kappa": 0.1}, detail=False, num_samples=4000)
+    found = case.estimate(fixed={**KNOWN, "kappa": 0.1}, detail=False, num_draws=4000)
     notes = found.diagnostics
     narrow = Latent(case.latent.family, 0.5, 2, float64([[-3.0, 3.0], [-3.0, 3.0], [0.0999, 0.1001]]))
     case.latent, case.decoder = narrow, Decoder(narrow, case.grid.extent)
@@ -105,7 +105,7 @@ def test_all_coefficients_known_leaves_one_gaussian():
 
 
 def test_a_coefficient_fixed_at_its_bound_is_allowed():
-    found = one_coefficient().estimate(fixed={"kappa": 0.35}, num_samples=3)
+    found = one_coefficient().estimate(fixed={"kappa": 0.35}, num_draws=3)
     np.testing.assert_allclose(found.coefficients.sel(coefficient="kappa"), 0.35, rtol=1e-6)
     assert np.isfinite(found.mean(resolution=8)).all()
 
@@ -114,7 +114,7 @@ def test_bounds_may_come_in_single_precision():
     """`torch.tensor([[...]])` is float32 unless told otherwise, and that is how a user writes bounds."""
     case = one_coefficient()
     bounds = torch.tensor([[0.5, 1.0], [-1.0, 0.0], [0.05, 0.2]])
-    found = reconstruct(case.observation, "advection_diffusion", bounds=bounds, num_modes=1, num_samples=3)
+    found = reconstruct(case.observation, "advection_diffusion", bounds=bounds, num_modes=1, num_draws=3)
     kappa = found.coefficients.sel(coefficient="kappa").values
     assert ((kappa >= 0.05) & (kappa <= 0.2)).all()
 

@@ -52,12 +52,12 @@ def observe(kind="lowres-solve", shape=(6, 8), times=(0.2,), share=0.3, seed=0, 
     )
 
 
-def decoder_of(family="klein_gordon", num_modes=2, extent=EXTENT, forcing_std=2.0):
-    return Decoder(Latent(families.get(family), num_modes=num_modes, forcing_std=forcing_std), extent)
+def decoder_of(family="klein_gordon", num_modes=2, extent=EXTENT, source_prior_std=2.0):
+    return Decoder(Latent(families.get(family), num_modes=num_modes, source_prior_std=source_prior_std), extent)
 
 
 def thetas(decoder, num=2, seed=3):
-    return decoder.latent.theta(decoder.latent.sample(num, generator=generator(seed)))
+    return decoder.latent.theta(decoder.latent.draw(num, generator=generator(seed)))
 
 
 def initial_hat(observation):
@@ -77,8 +77,8 @@ class Dense:
     def __init__(self, observation, decoder, theta, state_factor=None):
         mask, latent = observation.mask[0], decoder.latent
         predict = ObservationOperator(observation, decoder).predict
-        unit = torch.cat([torch.zeros(1, latent.num_forcing), torch.eye(latent.num_forcing)]).to(torch.float64)
-        z = latent.pack(theta.expand(len(unit), -1), latent.forcing_std * unit)
+        unit = torch.cat([torch.zeros(1, latent.num_source), torch.eye(latent.num_source)]).to(torch.float64)
+        z = latent.pack(theta.expand(len(unit), -1), latent.source_prior_std * unit)
         readings = predict(z[None])[0][:, mask]
         self.mean, columns = readings[0], readings[1:] - readings[0]
         if state_factor is not None:
@@ -281,7 +281,7 @@ def test_conditional_mean_is_the_dense_one(kind, form):
     model, theta = model_of(observation, decoder, form=form), thetas(decoder)
     expected = torch.stack([Dense(observation, decoder, one).conditional()[0] for one in theta])
     found = model.source(model.conditional(theta))
-    torch.testing.assert_close(found, decoder.latent.forcing_std * expected, rtol=1e-8, atol=1e-9)
+    torch.testing.assert_close(found, decoder.latent.source_prior_std * expected, rtol=1e-8, atol=1e-9)
 
 
 def check_moments(draws, mean, covariance):
@@ -299,7 +299,7 @@ def test_conditional_draws_have_the_dense_mean_and_covariance(kind, form):
     theta = thetas(decoder, 1)
     model = model_of(observation, decoder, form=form)
     draws = model.source(model.conditional(theta.expand(5_000, -1), generator=generator()))
-    check_moments(draws / decoder.latent.forcing_std, *Dense(observation, decoder, theta[0]).conditional())
+    check_moments(draws / decoder.latent.source_prior_std, *Dense(observation, decoder, theta[0]).conditional())
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -312,7 +312,7 @@ def test_modes_that_no_reading_hears_are_drawn_from_the_prior(form):
     draws = model.source(model.conditional(theta.expand(5_000, -1), generator=generator()))
     mean, covariance = Dense(observation, decoder, theta[0]).conditional()
     assert int((covariance.diagonal() > 1 - 1e-9).sum()) >= 20  # the case is what it should be
-    check_moments(draws / decoder.latent.forcing_std, mean, covariance)
+    check_moments(draws / decoder.latent.source_prior_std, mean, covariance)
 
 
 def test_draws_repeat_with_the_generator_and_differ_without():
@@ -373,8 +373,8 @@ def test_uncertain_initial_state_conditional(kind, form):
     std, factor = uncertain(observation)
     theta, grid = thetas(decoder, 1), observation.grid
     mean, covariance = Dense(observation, decoder, theta[0], factor).conditional()
-    num = decoder.latent.num_forcing
-    to_cells = torch.block_diag(decoder.latent.forcing_std * torch.eye(num, dtype=torch.float64), factor)
+    num = decoder.latent.num_source
+    to_cells = torch.block_diag(decoder.latent.source_prior_std * torch.eye(num, dtype=torch.float64), factor)
     mean, covariance = to_cells @ mean, to_cells @ covariance @ to_cells.T
 
     model = model_of(observation, decoder, initial_std=std, form=form)

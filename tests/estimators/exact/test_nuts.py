@@ -33,17 +33,17 @@ def chain(observation, latent, seed):
     mask = observation.mask[0]
     values, noise = observation.values[0][mask], observation.noise_std[0][mask]
     scale = torch.ones(latent.size, dtype=torch.float64)
-    scale[latent.num_coefficients :] = latent.forcing_std
+    scale[latent.num_coefficients :] = latent.source_prior_std
 
     def potential(parameters):
         z = scale * parameters["white"]
         misfit = (operator.predict(z[None, None])[0, 0][mask] - values) / noise
         return 0.5 * (misfit**2).sum() - latent.log_prior(z)
 
-    start = latent.sample(1, generator=torch.Generator().manual_seed(seed))[0] / scale
+    start = latent.draw(1, generator=torch.Generator().manual_seed(seed))[0] / scale
     run = mcmc.MCMC(
         mcmc.NUTS(potential_fn=potential, max_tree_depth=8),
-        num_samples=NUM_DRAWS,
+        num_draws=NUM_DRAWS,
         warmup_steps=NUM_WARMUP,
         initial_params={"white": start},
         disable_progbar=True,
@@ -73,7 +73,7 @@ def test_coefficients_agree_with_nuts_on_the_uncollapsed_model(regime):
     spread = deviation.flatten(0, 1).var(0).numpy()
     variance_error = np.sqrt(spread / stats.effective_sample_size(deviation).numpy())
 
-    found = make_estimator("exact", target=4000.0).estimate(observation, latent, num_samples=2, seed=0).diagnostics
+    found = make_estimator("exact", target=4000.0).estimate(observation, latent, num_draws=2, seed=0).diagnostics
     assert found["trusted"].all()
     std, size = found["coefficient_std"][0], found["effective_sample_size"][0]
     print(f"\n{regime}: NUTS {mean} ± {np.sqrt(variance)}, exact {found['coefficient_mean'][0]} ± {std}")

@@ -36,7 +36,7 @@ def run(method="enc-diffusion", data=None, **options):
         options = {"map_steps": 5, "map_restarts": 1, **options}
     data = observation() if data is None else data
     found = reconstruct(
-        data, method=method, **{"num_samples": 4, "seed": 1, "num_modes": 2, "weights": tiny_weights(), **options}
+        data, method=method, **{"num_draws": 4, "seed": 1, "num_modes": 2, "weights": tiny_weights(), **options}
     )
     assert isinstance(found, LearnedPosterior)
     return found
@@ -141,7 +141,7 @@ def test_a_whole_scale_is_the_conditional_network_and_none_the_unconditional():
 def test_the_conditioning_is_embedded_once_whatever_the_steps(monkeypatch):
     calls, embed = [], Denoiser.embed
     monkeypatch.setattr(Denoiser, "embed", lambda self, conditions: calls.append(1) or embed(self, conditions))
-    run(num_samples=7)
+    run(num_draws=7)
     assert len(calls) == 1
 
 
@@ -167,14 +167,14 @@ def test_a_warm_start_is_kept_where_hardly_any_noise_is_added():
 
 
 def test_readers_are_warned_of_what_networks_have_not_seen():
-    known = {"bounds": families.get("advection_diffusion").bounds, "forcing_std": 0.5}
+    known = {"bounds": families.get("advection_diffusion").bounds, "source_prior_std": 0.5}
     assert run("enc", data=observation(times=(0.25,)), **known).warnings(0) == []
     for options, about in (
         ({"data": observation(times=(0.2,)), **known}, "at times"),
         ({"data": observation(noise_std=0.5), **known}, "noise"),
         ({"data": observation(shape=(48, 48)), **known}, "cells"),
         ({**known, "num_modes": 3}, "modes"),
-        ({**known, "forcing_std": 2.0}, "strengths"),
+        ({**known, "source_prior_std": 2.0}, "strengths"),
     ):
         (warning, *_) = run("enc", **options).warnings(0)
         assert about in warning

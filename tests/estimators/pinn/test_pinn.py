@@ -58,7 +58,7 @@ def cases(regime="balanced", num=2, **options):
 
 def problem(regime="balanced", num_harmonics=0, moving_frame=False, **options) -> Problem:
     data = Observation.from_dataset(cases(regime, **options))
-    latent = Latent(families.get(data.family or ""), forcing_std=0.4, num_modes=2, bounds=data.bounds)
+    latent = Latent(families.get(data.family or ""), source_prior_std=0.4, num_modes=2, bounds=data.bounds)
     return Problem.of(data, latent, Features(num_harmonics), moving_frame=moving_frame)
 
 
@@ -135,10 +135,10 @@ def test_harmonics_make_the_field_periodic():
 def test_the_residual_vanishes_on_exact_solutions(family):
     """The decoder's solution, differentiated by autograd, solves the equation read off the symbol: on a rectangle."""
     extent, duration = (1.0, 1.7), 0.3
-    latent = Latent(family, forcing_std=0.4, num_modes=2)
+    latent = Latent(family, source_prior_std=0.4, num_modes=2)
     decoder, grid = Decoder(latent, extent), Grid((6, 6), extent)
     rng = generator(5)
-    z, u0 = latent.sample(1, generator=rng)[0], torch.randn((6, 6), dtype=torch.float64, generator=rng)
+    z, u0 = latent.draw(1, generator=rng)[0], torch.randn((6, 6), dtype=torch.float64, generator=rng)
     u0_hat = grid.analyse(u0)
     equation = Equation(family, extent, duration)
     terms = equation.terms(latent.theta(z)[None])
@@ -158,7 +158,7 @@ def test_the_residual_vanishes_on_exact_solutions(family):
             terms.curvature[0, p] * hessian[axes[i], axes[j]] for p, (i, j) in enumerate(equation.pairs)
         )  # fmt: skip
         left = terms.drift[0] @ gradient + second + terms.zeroth[0] * field(point)
-        right = series(latent.forcing_spectrum(latent.split(z)[1]), point[1:])
+        right = series(latent.source_spectrum(latent.split(z)[1]), point[1:])
         if not family.order:
             right = right + series(u0_hat, point[1:])
         torch.testing.assert_close(left, equation.time_scale * right, rtol=1e-7, atol=1e-8)
@@ -251,7 +251,7 @@ def test_without_a_drift_none_is_looked_for():
 def test_a_case_comes_out_the_same_alone_and_in_a_batch():
     tree = cases(num=3)
     together = reconstruct(tree, **(QUICK | {"num_steps": 20}))
-    alone = reconstruct(tree.isel(sample=slice(1, 2)), **(QUICK | {"num_steps": 20}))
+    alone = reconstruct(tree.isel(case=slice(1, 2)), **(QUICK | {"num_steps": 20}))
     assert isinstance(together, PinnPosterior)
     assert isinstance(alone, PinnPosterior)
     np.testing.assert_allclose(alone.mean(8)[0], together.mean(8)[1], rtol=1e-4, atol=1e-5)
@@ -293,7 +293,7 @@ def test_a_fine_initial_state_is_used_where_there_is_one():
 
 
 def test_a_point_estimate_has_one_draw_and_writes_what_it_knows(tmp_path):
-    posterior = reconstruct(cases(), num_samples=7, **QUICK)
+    posterior = reconstruct(cases(), num_draws=7, **QUICK)
     assert isinstance(posterior, PinnPosterior)
     assert posterior.num_draws == 1
     assert np.isnan(posterior.std(8)).all()
@@ -308,7 +308,7 @@ def test_a_point_estimate_has_one_draw_and_writes_what_it_knows(tmp_path):
 
 
 def test_without_a_source_there_is_no_network_for_it():
-    posterior = reconstruct(cases(forcing=False), num_harmonics=0, **QUICK)
+    posterior = reconstruct(cases(source=False), num_harmonics=0, **QUICK)
     assert isinstance(posterior, PinnPosterior)
     assert posterior.diagnostics["num_parameters"] == 50_177 + 3
     assert (posterior.source(8) == 0).all()

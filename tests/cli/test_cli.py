@@ -72,6 +72,13 @@ def test_same_seed_same_result(run, case_file, tmp_path):
     assert (a != c).any()
 
 
+def test_bare_list_says_what_can_be_listed(run):
+    code, out, _ = run("list")
+    assert code == 0
+    for line in out.splitlines():
+        assert run("list", line.split()[0])[0] == 0
+
+
 @pytest.mark.parametrize("what", ["families", "regimes", "masks", "methods"])
 def test_list(run, what):
     code, out, _ = run("list", what)

@@ -94,7 +94,7 @@ def test_simulate_refuses_usage(refused, tmp_path, arguments, fragments):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments", [["foo"], ["list", "foo"], ["list"], ["reconstruct"], ["simulate", "balanced"]])
+@pytest.mark.parametrize("arguments", [["foo"], ["list", "foo"], ["reconstruct"], ["simulate", "balanced"]])
 def test_incomplete_commands_are_usage_errors(refused, arguments):
     refused(2, "latentpde", *arguments)
 

@@ -1,6 +1,45 @@
-"""What there is to choose from, a line each."""
+"""`latentpde list`: what there is to choose from, a line each."""
 
 from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from latentpde.cli.options import AsJson
+
+
+class Listing(StrEnum):
+    families = "families"
+    regimes = "regimes"
+    masks = "masks"
+    methods = "methods"
+    benchmarks = "benchmarks"
+
+
+SUMMARIES = {
+    Listing.families: "PDEs, for `reconstruct --pde`",
+    Listing.regimes: "a PDE with ranges for its coefficients and the strength of its source, for `simulate`",
+    Listing.masks: "which cells are read, for `simulate --mask`",
+    Listing.methods: "for `reconstruct --method`",
+    Listing.benchmarks: "for `bench`",
+}
+
+
+def list_(
+    what: Annotated[Listing | None, typer.Argument(help="By default, what can be listed.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List families, regimes, masks, methods or benchmarks."""
+    table = rows(what.value) if what else [{"name": name.value, "summary": SUMMARIES[name]} for name in Listing]
+    if as_json:
+        print(json.dumps(table))
+        return
+    width = max(len(row["name"]) for row in table)
+    for row in table:
+        print(f"{row['name']:<{width}}  {row['summary']}")
 
 
 def rows(what: str) -> list[dict[str, str]]:

@@ -1,0 +1,52 @@
+"""`latentpde bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from latentpde.cli.options import Quiet, parse_names
+
+
+def bench(
+    name: Annotated[
+        str, typer.Argument(help="See `latentpde list benchmarks`; `all` for every one, `report` for a page.")
+    ],
+    num: Annotated[int | None, typer.Option(min=1, help="Cases per regime. By default the benchmark's own.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="A method, or several with commas. Repeatable.")] = None,
+    regimes: Annotated[list[str] | None, typer.Option(help="A regime, or several with commas. Repeatable.")] = None,
+    resume: Annotated[bool, typer.Option("--resume/--again", help="Keep earlier runs, or run all of it anew.")] = True,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; 1 uses all cores for one case after another.")] = 1,
+    draw_only: Annotated[bool, typer.Option("--draw-only", help="Run nothing; show what there is.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of lines, tables and figures.")] = Path(
+        "results"
+    ),
+    quiet: Quiet = False,
+) -> None:
+    """Run a benchmark: every table and figure of the paper, and those it lacks."""
+    from latentpde.bench import benchmarks, run_benchmarks
+    from latentpde.bench.page import write_page
+    from latentpde.bench.tables import Table
+
+    if name == "report":
+        print(f"Open in a browser: {write_page(output)}")
+        return
+    names = [benchmark.name for benchmark in benchmarks if benchmark.in_all] if name == "all" else [name]
+    for shown in run_benchmarks(
+        names,
+        output,
+        num=num,
+        methods=parse_names(methods),
+        regimes=parse_names(regimes),
+        workers=workers,
+        again=not resume,
+        draw_only=draw_only,
+        show_progress=not quiet,
+    ):
+        for item in shown:
+            if isinstance(item, Table):
+                item.print()
+    if not quiet:
+        print(f"Lines, tables and figures: {output}. Next: latentpde bench report -o {output}")

@@ -1,0 +1,89 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import json
+import math
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from latentpde.errors import UsageError
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing message.")]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs to read.")]
+
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same result.")]
+
+
+class Kind(StrEnum):
+    """What a reading is of."""
+
+    lowres_solve = "lowres-solve"
+    pooled = "pooled"
+    point = "point"
+
+
+def parse_bounds(items: list[str]) -> dict[str, tuple[float, float]]:
+    """Intervals of coefficients from ``--bounds name=lower:upper``.
+
+    >>> parse_bounds(["kappa=0.01:0.2"])
+    {'kappa': (0.01, 0.2)}
+    """
+    found = {}
+    for item in items:
+        name, _, interval = item.partition("=")
+        try:
+            lower, upper = map(float, interval.split(":"))
+        except ValueError as error:
+            raise UsageError(f"--bounds takes name=lower:upper, such as kappa=0.01:0.2; got {item!r}") from error
+        if not -math.inf < lower < upper < math.inf:
+            raise UsageError(f"--bounds needs finite numbers, the lower one first; got {item!r}")
+        found[name] = (lower, upper)
+    return found
+
+
+def parse_options(method: str, items: list[str]) -> dict[str, object]:
+    """Options of a method from ``--option name=value``, each read as the kind of thing that its default is."""
+    from dataclasses import asdict
+
+    from latentpde.estimators.base import make_estimator
+
+    defaults = asdict(make_estimator(method))
+    options = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise UsageError(f"--option takes name=value, such as num_steps=80; got {item!r}")
+        if name not in defaults:
+            raise UsageError(f"method {method!r} has no option {name!r}; it has: {', '.join(defaults) or 'none'}")
+        options[name] = _value(name, text, defaults[name])
+    return options
+
+
+def _value(name: str, text: str, default: object) -> object:
+    if isinstance(default, str):
+        return text
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        value = text
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    wanted = {bool: "true or false", int: "a whole number", float: "a finite number"}.get(type(default))
+    fits = type(value) is type(default) and not (isinstance(value, float) and not math.isfinite(value))
+    if wanted is not None and not fits:
+        raise UsageError(f"option {name} must be {wanted}, such as {json.dumps(default)}; got {text!r}")
+    return value
+
+
+def parse_names(items: list[str] | None) -> list[str]:
+    """Names from a repeatable option whose values may hold several, with commas.
+
+    >>> parse_names(["exact, map", "enkf"])
+    ['exact', 'map', 'enkf']
+    """
+    return [name.strip() for item in items or [] for name in item.split(",") if name.strip()]

@@ -1,0 +1,86 @@
+"""The program: its commands put together, and what becomes of an error."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from latentpde import __version__
+from latentpde.cli.bench import bench
+from latentpde.cli.demo import demo
+from latentpde.cli.evaluate import evaluate
+from latentpde.cli.list import list_
+from latentpde.cli.reconstruct import reconstruct
+from latentpde.cli.simulate import simulate
+from latentpde.cli.train import train
+from latentpde.errors import LatentPDEError
+from latentpde.memory import keep_freed_memory
+
+app = typer.Typer(
+    name="latentpde",
+    help="Whole fields, honest uncertainty and the PDE behind them, from a few noisy readings.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+for _command in (demo, simulate, reconstruct, evaluate, bench, train):
+    app.command()(_command)
+app.command("list")(list_)
+
+
+def _print_version(wanted: bool) -> bool:
+    if wanted:
+        print(f"latentpde {__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (anywhere on the line).")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; errors become one clean message and the exit code of their kind."""
+    if arguments is None:
+        # as tidy as Ctrl-C: batch systems and service managers send this
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        keep_freed_memory()
+        arguments = sys.argv[1:]
+    debug = "--debug" in arguments
+    try:
+        app([a for a in arguments if a != "--debug"], prog_name="latentpde")
+    except LatentPDEError as error:
+        _fail(str(error), error.exit_code, debug)
+    except SystemExit as leaving:
+        if leaving.code == 130:  # what typer makes of Ctrl-C
+            _fail("interrupted; nothing was overwritten", 130, debug)
+        raise
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was overwritten", 130, debug)
+    except MemoryError:
+        _fail("not enough memory; ask for a lower --resolution, or for fewer cases or draws", 1, debug)
+    except Exception as error:
+        if "can't allocate memory" in str(error):  # torch's way to say it
+            _fail("not enough memory; ask for a lower --resolution, or for fewer cases or draws", 1, debug)
+        _fail(f"{type(error).__name__}: {error}\nThis is a fault in latentpde; --debug shows where.", 1, debug)
+
+
+def _fail(message: str, code: int, debug: bool) -> NoReturn:
+    if debug:
+        raise
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,98 @@
+"""`latentpde reconstruct`."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from latentpde.cli.options import AsJson, Kind, Quiet, Seed, parse_bounds, parse_options
+from latentpde.errors import UsageError
+
+
+def reconstruct(
+    observed: Annotated[Path, typer.Argument(help="NetCDF file with `observed` and `initial`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
+    pde: Annotated[str | None, typer.Option(help="PDE family, where the file does not name it.")] = None,
+    method: Annotated[str | None, typer.Option(help="See `latentpde list methods`.")] = None,
+    num_draws: Annotated[int, typer.Option(min=1, help="Posterior draws per case.")] = 12,
+    resolution: Annotated[int | None, typer.Option(min=1, help="Cells along the shorter side. By default 128.")] = None,
+    seed: Seed = 0,
+    kind: Annotated[
+        Kind | None, typer.Option("--observed", help="What readings are: pooled for averages over their cells.")
+    ] = None,
+    noise_std: Annotated[float | None, typer.Option(help="Noise, where the file does not say it.")] = None,
+    time: Annotated[
+        list[float] | None, typer.Option(help="Time of each snapshot, where the file does not say it.")
+    ] = None,
+    bounds: Annotated[
+        list[str] | None, typer.Option(help="Interval of a coefficient: kappa=0.01:0.2. Repeatable.")
+    ] = None,
+    source_prior_std: Annotated[float | None, typer.Option(help="Strength of the source beforehand.")] = None,
+    num_modes: Annotated[
+        int | None, typer.Option(min=0, help="Fourier modes of the source; 0 for none. By default 12.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-O", help="Option of the method: num_steps=80. Repeatable.")
+    ] = None,
+    fine_initial: Annotated[
+        Path | None, typer.Option(help="NetCDF file with a finer `initial`, in its group `truth` if it has one.")
+    ] = None,
+    keep_draws: Annotated[bool, typer.Option("--keep-draws", help="Also write every draw.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Also write a report page about the first case.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reconstruct the whole field from sparse readings."""
+    from latentpde.estimators import reconstruct as run
+    from latentpde.estimators.base import DEFAULT_METHOD
+    from latentpde.io.files import check_writable
+    from latentpde.io.layout import observation_from_dataset
+    from latentpde.io.netcdf import open_fine_initial, open_observed
+
+    method = method or DEFAULT_METHOD
+    if noise_std is not None and not 0 < noise_std < math.inf:
+        raise UsageError(f"--noise-std must be positive and finite, got {noise_std}")
+    if not all(0 <= t < math.inf for t in time or []):
+        raise UsageError(f"--time must be finite and not negative, got {', '.join(map(str, time or []))}")
+    intervals, options = parse_bounds(bounds or []), parse_options(method, option or [])
+    paths = [path for path in (observed, output, report) if path is not None]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("the readings, --output and --report must be different files")
+    for path in paths[1:]:
+        check_writable(path)
+    observation = observation_from_dataset(
+        open_observed(observed),
+        family=pde,
+        noise_std=noise_std,
+        times=tuple(time) if time else None,
+        observed_kind=kind.value if kind else None,
+        fine_initial=open_fine_initial(fine_initial) if fine_initial else None,
+    )
+    posterior = run(
+        observation,
+        pde,
+        method=method,
+        num_draws=num_draws,
+        seed=seed,
+        bounds=intervals or None,
+        source_prior_std=source_prior_std,
+        num_modes=num_modes,
+        show_progress=not quiet,
+        **options,
+    )
+    posterior.to_netcdf(output, resolution, keep_draws, command=" ".join(["latentpde", *sys.argv[1:]]))
+    if report is not None:
+        posterior.report(report, resolution=resolution)
+    for case in range(len(observation)):
+        for warning in posterior.warnings(case):
+            print(f"warning, case {case}: {warning}", file=sys.stderr)
+    if as_json:
+        summary = {"output": str(output), "num_cases": len(observation), "method": posterior.method}
+        print(json.dumps(summary | {"settings": posterior.settings}))
+    elif not quiet:
+        print(f"{len(observation)} case(s) reconstructed by {posterior.method} in {output}")

@@ -1,0 +1,56 @@
+"""`latentpde simulate`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from latentpde.cli.options import Kind, Quiet, Seed
+
+
+class Split(StrEnum):
+    train = "train"
+    validation = "validation"
+    test = "test"
+
+
+def simulate(
+    regime: Annotated[str, typer.Argument(help="See `latentpde list regimes`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
+    num: Annotated[int, typer.Option(min=1, help="How many cases.")] = 8,
+    seed: Seed = 0,
+    split: Annotated[Split, typer.Option(help="Sets that share nothing.")] = Split.test,
+    mask: Annotated[str | None, typer.Option(help="One mask for all cases; see `latentpde list masks`.")] = None,
+    sparsity: Annotated[float | None, typer.Option(help="Share of coarse cells observed. By default 0.05.")] = None,
+    noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.15,
+    source: Annotated[bool, typer.Option(help="Whether the PDE has a source.")] = True,
+    observed: Annotated[Kind, typer.Option(help="What a reading is of.")] = Kind.lowres_solve,
+    resolution: Annotated[int, typer.Option(min=4, help="Cells per side of the true field.")] = 128,
+    pooling: Annotated[int, typer.Option(min=1, help="Fine cells per coarse cell and side.")] = 4,
+    time: Annotated[list[float] | None, typer.Option(help="Time of a snapshot; repeat for several.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate cases: sparse readings with their truth beside them."""
+    from latentpde.io.files import check_writable
+    from latentpde.simulation import Simulation, simulate_to_file
+
+    check_writable(output)
+    simulation = Simulation(
+        regime=regime,
+        seed=seed,
+        split=split.value,
+        mask=mask,
+        sparsity=sparsity,
+        noise_std=noise_std,
+        source=source,
+        observed=observed.value,
+        shape=(resolution, resolution),
+        pooling=pooling,
+        times=tuple(time) if time else None,
+    )
+    simulate_to_file(simulation, output, num, show_progress=not quiet)
+    if not quiet:
+        print(f"{num} case(s) of {regime} in {output}. Next: latentpde reconstruct {output} -o out.nc")

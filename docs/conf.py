@@ -16,7 +16,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathm
 exclude_patterns = ["_build"]
 html_math_renderer = "mathml"
 
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 highlight_language = "none"

@@ -17,7 +17,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, Wavenumbers, grow, wavenumbers
+from latentpde.grid import Grid, Wavenumbers, pad_block, wavenumbers
 from latentpde.latent import Latent
 
 
@@ -63,7 +63,7 @@ class Decoder:
         times = as_times(times, z)
         theta, latent = self.latent.theta(z), self.latent
         source_hat = latent.source_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
-        u0_hat = grow(u0_hat, source_hat.shape)
+        u0_hat = pad_block(u0_hat, source_hat.shape)
         total = latent.family.solve(self._wavenumbers(u0_hat), times, theta, u0_hat, source_hat)
         return total.expand(*total.shape[:-3], len(times), *total.shape[-2:])
 

@@ -152,14 +152,14 @@ def wavenumbers(
     return Wavenumbers(ky[:, None], kx[None, :])
 
 
-def inner(block: Tensor, shape: Sequence[int]) -> Tensor:
+def crop_block(block: Tensor, shape: Sequence[int]) -> Tensor:
     """The modes of a smaller block, as the last two axes of ``shape`` have it. Axes of length one stay."""
     half = shape[-2] // 2
     block = block[..., : shape[-1]]
     return block if block.shape[-2] <= 2 * half else torch.cat([block[..., :half, :], block[..., -half:, :]], dim=-2)
 
 
-def grow(block: Tensor, shape: Sequence[int]) -> Tensor:
+def pad_block(block: Tensor, shape: Sequence[int]) -> Tensor:
     """A block padded with zeros to hold at least the modes that one of this shape has."""
     half, num_rows, num_cols = block.shape[-2] // 2, *block.shape[-2:]
     rows, cols = max(num_rows, shape[-2]), max(num_cols, shape[-1])
@@ -170,7 +170,7 @@ def grow(block: Tensor, shape: Sequence[int]) -> Tensor:
     return torch.cat([block[..., :half, :], gap, block[..., half:, :]], dim=-2)
 
 
-def add_inner(block: Tensor, part: Tensor) -> Tensor:
+def add_to_block(block: Tensor, part: Tensor) -> Tensor:
     """Add a smaller block to a larger, in place."""
     half, num_cols = part.shape[-2] // 2, part.shape[-1]
     block[..., :half, :num_cols] += part[..., :half, :]
@@ -183,7 +183,7 @@ def resample(u: Float[Tensor, "*batch y x"], source: Grid, target: Grid) -> Floa
     return target.synthesise(source.analyse(u))
 
 
-def evaluate(
+def at_points(
     u_hat: Complex[Tensor, "*batch row col"],
     positions: Float[Tensor, "*#batch point 2"],
     extent: tuple[float, float],

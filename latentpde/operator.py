@@ -8,7 +8,7 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
-from latentpde.grid import Grid, evaluate, pooling_attenuation
+from latentpde.grid import Grid, at_points, pooling_attenuation
 from latentpde.observation import EPSILON, Observation
 
 
@@ -46,7 +46,7 @@ class ObservationOperator:
             return cell_averages(spectrum, observation.grid, observation.pooling)
         positions = observation.positions
         assert positions is not None
-        return evaluate(spectrum, positions[:, None, None].to(z), observation.grid.extent, observation.grid.origin)
+        return at_points(spectrum, positions[:, None, None].to(z), observation.grid.extent, observation.grid.origin)
 
     def residual(self, z: Float[Tensor, "#case draw latent"]) -> Float[Tensor, "case draw"]:
         """The masked residual ``J``."""

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import latentpde as lp
-from latentpde.report.simulation import initial_condition_gallery, mask_gallery
+from latentpde.report.simulation import plot_initial_conditions, plot_masks
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 MOST_BYTES = 300_000
@@ -48,7 +48,7 @@ def teaser() -> Figure:
     return figure
 
 
-FIGURES = {"teaser": teaser, "initial_conditions": initial_condition_gallery, "masks": mask_gallery}
+FIGURES = {"teaser": teaser, "initial_conditions": plot_initial_conditions, "masks": plot_masks}
 
 
 def write_png(figure: Figure, path: Path) -> None:

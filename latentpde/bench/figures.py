@@ -17,7 +17,7 @@ from latentpde.bench.jobs import Job, picture, true_fields
 from latentpde.bench.rows import Row
 from latentpde.bench.store import Store
 from latentpde.estimators import methods
-from latentpde.report.fields import MAGNITUDE, MARKERS, PALETTE, SIGNED
+from latentpde.report.fields import MAGNITUDE_COLOURS, MARKERS, PALETTE, SIGNED_COLOURS
 from latentpde.scores.metrics import rmse
 
 
@@ -92,7 +92,7 @@ def _colours(panels: Sequence[Panel]) -> ScalarMappable:
     fields = [panel.values for panel in panels if panel.values is not None and panel.sets_limits]
     limit = max((float(np.nanmax(np.abs(values))) for values in fields), default=1.0) or 1.0
     signed = panels[0].signed
-    return ScalarMappable(Normalize(-limit if signed else 0.0, limit), SIGNED if signed else MAGNITUDE)
+    return ScalarMappable(Normalize(-limit if signed else 0.0, limit), SIGNED_COLOURS if signed else MAGNITUDE_COLOURS)
 
 
 def _draw(ax: Axes, panels: Sequence[Panel], colours: ScalarMappable) -> None:

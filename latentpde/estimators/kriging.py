@@ -31,7 +31,7 @@ from torch import Tensor
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators.assimilation.background import case_generators
 from latentpde.estimators.base import Estimator
-from latentpde.grid import Grid, evaluate
+from latentpde.grid import Grid, at_points
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
@@ -187,7 +187,7 @@ class KrigingModel:
         noise = generator.standard_normal((num, len(self.case.values))) * math.sqrt(self.nugget)
         u_hat = large.analyse(white) * torch.sqrt(power * white[0].numel())
         where = torch.from_numpy(self.case.positions).expand(num, -1, -1)
-        at_readings = evaluate(u_hat, where, large.extent).numpy() + noise
+        at_readings = at_points(u_hat, where, large.extent).numpy() + noise
         draws = large.synthesise(u_hat)[:, : grid.shape[0], : grid.shape[1]].numpy()
         return draws - (at_readings @ weights.T).reshape(num, *grid.shape)
 

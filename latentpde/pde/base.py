@@ -11,7 +11,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Wavenumbers, grow, wavenumbers
+from latentpde.grid import Wavenumbers, pad_block, wavenumbers
 from latentpde.pde.first_order import solve_first_order
 from latentpde.pde.transfer import source_response, state_response
 
@@ -108,7 +108,7 @@ class Family(ABC):
             symbols = [self.symbol(part, *values) for part in parts]
             return solve_first_order(symbols, times[:, None, None], u0_hat, f_hat)
         order, symbol, damping, t = self._terms(k, times, theta)
-        h, f_hat = source_response(order, symbol, damping, t), grow(f_hat, u0_hat.shape)
+        h, f_hat = source_response(order, symbol, damping, t), pad_block(f_hat, u0_hat.shape)
         if order == 0:
             return h * (u0_hat + f_hat)
         return u0_hat + h * (f_hat - symbol * u0_hat)  # G = 1 - L H: both sides obey the same equation

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from latentpde.grid import add_inner, inner
+from latentpde.grid import add_to_block, crop_block
 from latentpde.pde.transfer import NEAR, PHI1, expm1, series, square
 
 
@@ -40,16 +40,16 @@ class _FirstOrder(torch.autograd.Function):
     def forward(ctx, t, u0_hat, f_hat, *symbols):  # pyright: ignore[reportIncompatibleMethodOverride]
         growths = [expm1(-symbol * t) for symbol in symbols]
         g = math.prod(1 + growth for growth in growths)
-        growth, *others = (inner(part, f_hat.shape) for part in growths)
+        growth, *others = (crop_block(part, f_hat.shape) for part in growths)
         for other in others:  # (1 + a)(1 + b) - 1, without its cancellation
             growth = growth * other + growth + other
-        symbol = reduce(torch.add, (inner(part, f_hat.shape) for part in symbols))
+        symbol = reduce(torch.add, (crop_block(part, f_hat.shape) for part in symbols))
         near = square(symbol * t) < NEAR**2
         inverse = 1 / torch.where(near, 1, symbol)
         h = (-growth * inverse).masked_scatter(near, _series(near, symbol, t, PHI1, 1))
         ctx.save_for_backward(t, u0_hat, f_hat, *symbols)
         ctx.known = g, h, growth, symbol, near, inverse
-        return add_inner(g * u0_hat, h * f_hat)
+        return add_to_block(g * u0_hat, h * f_hat)
 
     @staticmethod
     @once_differentiable
@@ -57,14 +57,14 @@ class _FirstOrder(torch.autograd.Function):
         t, u0_hat, f_hat, *symbols = ctx.saved_tensors
         g, h, growth, symbol, near, inverse = ctx.known
         flipped = grad.conj().resolve_conj()  # once, instead of each factor below
-        flipped_inner = inner(flipped, f_hat.shape)
+        flipped_inner = crop_block(flipped, f_hat.shape)
         to_u0 = _onto(u0_hat, flipped * g) if ctx.needs_input_grad[1] else None
         to_f = _onto(f_hat, flipped_inner * h) if ctx.needs_input_grad[2] else None
         to_symbols = [None] * len(symbols)
         if any(ctx.needs_input_grad[3:]):
             slope = (t * (1 + growth) - h) * inverse
             slope = slope.masked_scatter(near, _series(near, symbol, t, _PHI1_SLOPE, 2))
-            terms = add_inner(flipped * (-t * g * u0_hat), flipped_inner * (slope * f_hat))
+            terms = add_to_block(flipped * (-t * g * u0_hat), flipped_inner * (slope * f_hat))
             to_symbols = [_onto(part, terms) for part in symbols]
         return None, to_u0, to_f, *to_symbols
 

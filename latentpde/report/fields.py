@@ -24,7 +24,8 @@ from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior
 from latentpde.scores.metrics import PSD_FLOOR, radial_psd
 
-SIGNED, MAGNITUDE = "RdBu_r", "viridis"
+SIGNED_COLOURS = "RdBu_r"  # of fields with a sign: white at zero
+MAGNITUDE_COLOURS = "viridis"  # of errors and standard deviations: dark at zero, which is the least
 #: Okabe and Ito's, apart for the colour-blind too, and some more.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222", "#7f7f7f", "#8c6d31", "#5e3c99")
 MARKERS = "os^vPX*pD<"
@@ -80,7 +81,7 @@ def check_case(observation: Observation, case: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class FieldMap:
     """One map of a figure: a field on a grid, masked where unknown, or values at ``positions`` ``(y, x)``."""
 
     title: str
@@ -91,7 +92,7 @@ class Panel:
     signed: bool = True
 
     def draw(self, axes) -> Any:
-        low, cmap = (-self.limit, SIGNED) if self.signed else (0.0, MAGNITUDE)
+        low, cmap = (-self.limit, SIGNED_COLOURS) if self.signed else (0.0, MAGNITUDE_COLOURS)
         style = {"cmap": cmap, "vmin": low, "vmax": self.limit}
         (y0, x0), (height, width) = self.grid.origin, self.grid.extent
         box = (x0, x0 + width, y0, y0 + height)
@@ -107,7 +108,7 @@ class Panel:
         return mappable
 
 
-def panel_figure(panels: Sequence[Panel], width: float = WIDTH) -> Figure:
+def map_figure(panels: Sequence[FieldMap], width: float = WIDTH) -> Figure:
     """Maps in rows that fit ``width`` inches, each with its colour bar."""
     height, length = panels[0].grid.extent
     upright = height > 1.6 * length
@@ -136,59 +137,59 @@ def shown_snapshots(observation: Observation) -> list[int]:
     return np.linspace(0, count - 1, min(count, MOST_SNAPSHOTS)).round().astype(int).tolist()
 
 
-def observation_panels(
+def observation_maps(
     observation: Observation, case: int = 0, initial_title: str = "Coarse initial state"
-) -> list[Panel]:
+) -> list[FieldMap]:
     check_case(observation, case)
     grid, panels = observation.grid, []
     if observation.initial is not None:
         initial = observation.initial[case].numpy()
-        panels.append(Panel(initial_title, grid, initial, _limit(initial)))
+        panels.append(FieldMap(initial_title, grid, initial, _limit(initial)))
     values, mask = observation.values[case].numpy(), observation.mask[case].numpy()
     limit = _limit(values[mask])
     for i in shown_snapshots(observation):
         title = "Readings" if len(observation.times) == 1 else f"Readings, t = {observation.times[i]:.4g}"
         if observation.positions is None:
-            panels.append(Panel(title, grid, np.ma.array(values[i], mask=~mask[i]), limit))
+            panels.append(FieldMap(title, grid, np.ma.array(values[i], mask=~mask[i]), limit))
         else:
             positions = observation.positions[case].numpy()[mask[i]]
-            panels.append(Panel(title, grid, values[i][mask[i]], limit, positions))
+            panels.append(FieldMap(title, grid, values[i][mask[i]], limit, positions))
     return panels
 
 
-def reconstruction_panels(fields: CaseFields) -> list[Panel]:
+def reconstruction_maps(fields: CaseFields) -> list[FieldMap]:
     signed = [("Posterior mean" if fields.has_spread else "Point estimate", fields.mean)]
     magnitudes = [("Standard deviation", fields.std)] if fields.has_spread else []
     if fields.truth is not None:
         signed.insert(0, ("Truth", fields.truth))
         magnitudes.insert(0, ("Absolute error", np.abs(fields.mean - fields.truth)))
-    return _mixed_panels(fields.grid, signed, magnitudes)
+    return _maps_on_shared_scales(fields.grid, signed, magnitudes)
 
 
-def source_panels(posterior: PDEPosterior, case: int = 0, resolution=None) -> list[Panel]:
+def source_maps(posterior: PDEPosterior, case: int = 0, resolution=None) -> list[FieldMap]:
     check_case(posterior.observation, case)
     grid = posterior.grid(resolution)
     with torch.no_grad():
         draws = posterior.sources(slice(case, case + 1), grid)[0].numpy()
     spread = [("Standard deviation", draws.std(0, ddof=1))] if len(draws) > 1 else []
-    return _mixed_panels(grid, [("Posterior mean" if spread else "Point estimate", draws.mean(0))], spread)
+    return _maps_on_shared_scales(grid, [("Posterior mean" if spread else "Point estimate", draws.mean(0))], spread)
 
 
 def plot_observation(observation: Observation, case: int = 0, *, width: float = WIDTH) -> Figure:
     """The coarse initial state and the readings."""
-    return panel_figure(observation_panels(observation, case), width)
+    return map_figure(observation_maps(observation, case), width)
 
 
 def plot_reconstruction(
     posterior: Posterior, case: int = 0, truth=None, resolution=None, *, width: float = WIDTH
 ) -> Figure:
     """The mean and, where there are any, its standard deviation, the truth and the error."""
-    return panel_figure(reconstruction_panels(case_fields(posterior, case, truth, resolution)), width)
+    return map_figure(reconstruction_maps(case_fields(posterior, case, truth, resolution)), width)
 
 
 def plot_source(posterior: PDEPosterior, case: int = 0, resolution=None, *, width: float = WIDTH) -> Figure:
     """The source term and, where there are several draws, its standard deviation."""
-    return panel_figure(source_panels(posterior, case, resolution), width)
+    return map_figure(source_maps(posterior, case, resolution), width)
 
 
 def plot_coefficients(posterior: PDEPosterior, case: int = 0, *, width: float = WIDTH) -> Figure:
@@ -246,12 +247,12 @@ def psd_figure(fields: CaseFields, coarse: Grid, *, width: float = 6.5) -> Figur
     return figure
 
 
-def _mixed_panels(grid: Grid, signed: list, magnitudes: list) -> list[Panel]:
+def _maps_on_shared_scales(grid: Grid, signed: list, magnitudes: list) -> list[FieldMap]:
     """Panels whose signed fields share their limits, and whose magnitudes share theirs."""
     panels = []
     for group, is_signed in ((signed, True), (magnitudes, False)):
         limit = max((_limit(values) for _, values in group), default=1.0)
-        panels += [Panel(title, grid, values, limit, signed=is_signed) for title, values in group]
+        panels += [FieldMap(title, grid, values, limit, signed=is_signed) for title, values in group]
     return panels
 
 

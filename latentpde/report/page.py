@@ -23,13 +23,13 @@ from latentpde.report.fields import (
     WIDTH,
     CaseFields,
     case_fields,
-    observation_panels,
-    panel_figure,
+    map_figure,
+    observation_maps,
     plot_coefficients,
     psd_figure,
-    reconstruction_panels,
+    reconstruction_maps,
     shown_snapshots,
-    source_panels,
+    source_maps,
 )
 from latentpde.report.render import render
 from latentpde.scores.metrics import PSD_FLOOR, ensemble_size, score
@@ -98,12 +98,12 @@ def _figures(
     steady = latent is not None and latent.latent.family.order == 0
     initial = "Coarse right-hand side u0" if steady else "Coarse initial state"
     maps = {
-        "observed": observation_panels(posterior.observation, case, initial),
-        "field": reconstruction_panels(fields),
+        "observed": observation_maps(posterior.observation, case, initial),
+        "field": reconstruction_maps(fields),
     }
     if latent and latent.latent.num_modes:
-        maps["source"] = source_panels(latent, case, fields.grid.shape)
-    figures = {name: _both(lambda width, panels=panels: panel_figure(panels, width)) for name, panels in maps.items()}
+        maps["source"] = source_maps(latent, case, fields.grid.shape)
+    figures = {name: _both(lambda width, panels=panels: map_figure(panels, width)) for name, panels in maps.items()}
     if latent:
         figures["coefficients"] = _both(lambda width: plot_coefficients(latent, case, width=width))
     figures["psd"] = _both(lambda width: psd_figure(fields, coarse, width=min(width, 6.5)))

@@ -15,7 +15,7 @@ NUM_DRAWS = 3
 COLOUR_LIMIT = 2.5
 
 
-def initial_condition_gallery(seed: int = 0, resolution: int = 128) -> Figure:
+def plot_initial_conditions(seed: int = 0, resolution: int = 128) -> Figure:
     """Three draws (rows) of each kind of initial state (columns), on one colour scale centred at zero."""
     generator = np.random.default_rng(seed)
     grid = Grid((resolution, resolution))
@@ -33,7 +33,7 @@ def initial_condition_gallery(seed: int = 0, resolution: int = 128) -> Figure:
     return figure
 
 
-def mask_gallery(seed: int = 0, shape: tuple[int, int] = (32, 32), sparsity: float = 0.05) -> Figure:
+def plot_masks(seed: int = 0, shape: tuple[int, int] = (32, 32), sparsity: float = 0.05) -> Figure:
     """The training masks above, the evaluation masks below; observed cells are dark."""
     generator = np.random.default_rng(seed)
     figure = Figure(figsize=(9.0, 5.0), layout="constrained")

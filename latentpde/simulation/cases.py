@@ -18,7 +18,7 @@ import torch
 
 from latentpde.decoder import Decoder, as_times
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, average_pool, evaluate
+from latentpde.grid import Grid, at_points, average_pool
 from latentpde.latent import Latent
 from latentpde.observation import Observed
 from latentpde.operator import cell_averages
@@ -128,7 +128,7 @@ class Simulation:
             elif self.observed == "pooled":
                 clean = cell_averages(spectrum, coarse, self.pooling)
             else:
-                clean = evaluate(spectrum, torch.from_numpy(columns["positions"])[:, None], self.extent)
+                clean = at_points(spectrum, torch.from_numpy(columns["positions"])[:, None], self.extent)
         mask = columns["mask"][:, None] if self.observed != "point" else columns["sensors"][:, None]
         readings = np.where(mask, clean.numpy() + self.noise_std * columns["noise"], np.nan)
         theta, q = latent.theta(z).numpy(), latent.split(z)[1].numpy()

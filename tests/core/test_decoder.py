@@ -8,7 +8,7 @@ import torch
 
 from latentpde.decoder import Decoder
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, evaluate, mode_numbers, wavenumbers
+from latentpde.grid import Grid, at_points, mode_numbers, wavenumbers
 from latentpde.latent import Latent, source_scale
 from latentpde.pde import families
 
@@ -52,7 +52,7 @@ def test_every_resolution_samples_the_same_function(family, extent):
         extent, dtype=torch.float64
     )
     fields = {n: decoder.decode(z, u0, times, grid.at_resolution(n)) for n in (32, 64, 96, 128, 256)}
-    values = {n: evaluate(grid.at_resolution(n).analyse(u), points, extent) for n, u in fields.items()}
+    values = {n: at_points(grid.at_resolution(n).analyse(u), points, extent) for n, u in fields.items()}
     scale = values[32].abs().max().item()
     for n in (64, 128, 256):
         torch.testing.assert_close(values[n], values[32], rtol=0, atol=1e-10 * max(1.0, scale))
@@ -67,7 +67,7 @@ def test_initial_state_may_come_on_any_grid(family):
     expected = decoder.decode(z, u0, times_of(family), target)
     for shape in ((24, 24), (37, 19)):
         y, x = torch.meshgrid(*grid.with_shape(shape).coordinates(), indexing="ij")
-        finer = evaluate(grid.analyse(u0), torch.stack([y.flatten(), x.flatten()], -1), grid.extent).reshape(shape)
+        finer = at_points(grid.analyse(u0), torch.stack([y.flatten(), x.flatten()], -1), grid.extent).reshape(shape)
         torch.testing.assert_close(decoder.decode(z, finer, times_of(family), target), expected, rtol=1e-10, atol=1e-10)
 
 

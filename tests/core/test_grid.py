@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from latentpde.errors import UsageError
 from latentpde.grid import (
     Grid,
+    at_points,
     average_pool,
-    evaluate,
     mode_numbers,
     pooling_attenuation,
     resample,
@@ -207,7 +207,7 @@ def test_resampling_equals_evaluation_at_the_targets_centres(source, shape, orig
     kept = source.analyse(u)
     rows, cols = mode_numbers(source.block_shape)
     kept = kept * ((rows.abs()[:, None] < shape[0] / 2) & (cols < shape[1] / 2))
-    expected = evaluate(kept, positions, source.extent, origin).reshape(shape)
+    expected = at_points(kept, positions, source.extent, origin).reshape(shape)
     torch.testing.assert_close(resample(u, source, target), expected, rtol=0, atol=1e-11)
 
 
@@ -217,10 +217,10 @@ def test_evaluate_is_the_trigonometric_sum_and_is_periodic(half, cols, extent, s
     rng = np.random.default_rng(seed)
     u_hat, origin = random_block(rng, (2 * half, cols)), (0.3, -1.1)
     positions = rng.uniform(-1, 2, (7, 2)) * extent
-    values = evaluate(torch.from_numpy(u_hat), torch.from_numpy(positions), extent, origin)
+    values = at_points(torch.from_numpy(u_hat), torch.from_numpy(positions), extent, origin)
     expected = series(u_hat, extent, positions[:, 0] - origin[0], positions[:, 1] - origin[1])
     np.testing.assert_allclose(values, expected, atol=1e-11)
-    around = evaluate(torch.from_numpy(u_hat), torch.from_numpy(positions + extent), extent, origin)
+    around = at_points(torch.from_numpy(u_hat), torch.from_numpy(positions + extent), extent, origin)
     torch.testing.assert_close(around, values, rtol=0, atol=1e-11)
 
 

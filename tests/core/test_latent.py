@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, evaluate
+from latentpde.grid import Grid, at_points
 from latentpde.latent import Latent, Statistics, source_scale
 from latentpde.pde import families
 
@@ -27,7 +27,7 @@ def basis(latent, grid=None, positions=None):
     spectrum = latent.source_spectrum(torch.eye(latent.num_source, dtype=torch.float64))
     if grid is not None:
         return grid.synthesise(spectrum).flatten(1)
-    return evaluate(spectrum, positions, (1.0, 1.0))
+    return at_points(spectrum, positions, (1.0, 1.0))
 
 
 # Coefficients

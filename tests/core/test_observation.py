@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
-from latentpde.grid import Grid, average_pool, evaluate, pooling_attenuation
+from latentpde.grid import Grid, at_points, average_pool, pooling_attenuation
 from latentpde.latent import Latent
 from latentpde.observation import EPSILON, Observation
 from latentpde.operator import ObservationOperator, cell_averages
@@ -64,7 +64,7 @@ def averages(spectrum, grid, pooling):
     else:
         nodes, weights = (np.arange(pooling) + 0.5) / pooling - 0.5, np.full(pooling, 1 / pooling)
     offsets = [(a, b) for a in nodes for b in nodes]
-    values = evaluate(spectrum, points_of(grid, offsets).flatten(0, 1), grid.extent)
+    values = at_points(spectrum, points_of(grid, offsets).flatten(0, 1), grid.extent)
     values = values.reshape(*values.shape[:-1], len(offsets), *grid.shape)
     return (values * torch.from_numpy(np.outer(weights, weights).ravel())[:, None, None]).sum(-3)
 

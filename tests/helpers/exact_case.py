@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from latentpde.decoder import Decoder
 from latentpde.estimators.base import make_estimator
-from latentpde.grid import Grid, average_pool, evaluate
+from latentpde.grid import Grid, at_points, average_pool
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.operator import ObservationOperator
@@ -90,7 +90,7 @@ class Case:
         if observed == "point":
             positions = rng.random((int(share * shape[0] * shape[1]), 2)) * np.array(extent)
             options["positions"] = positions
-            clean = evaluate(
+            clean = at_points(
                 self.decoder.spectrum(z, u0_hat, self.times), torch.from_numpy(positions).expand(num, 1, -1, 2), extent
             )
         elif observed == "pooled":

@@ -276,7 +276,7 @@ def test_colour_limits_are_shared_symmetric_and_start_at_zero(case):
 
 def test_unread_cells_stay_empty(case):
     observation = case[0].observation
-    _, readings = plotting.observation_panels(observation)
+    _, readings = plotting.observation_maps(observation)
     np.testing.assert_array_equal(np.ma.getmaskarray(readings.values), ~observation.mask[0, 0].numpy())
 
 
@@ -285,7 +285,7 @@ def test_many_snapshots_show_the_first_and_the_last():
     observation = lp.Observation.from_arrays(values, np.ones((1, 4, 4)), times=np.arange(20.0), noise_std=0.1)
     shown = plotting.shown_snapshots(observation)
     assert (len(shown), shown[0], shown[-1]) == (8, 0, 19)
-    assert len(plotting.observation_panels(observation)) == 9
+    assert len(plotting.observation_maps(observation)) == 9
 
 
 @pytest.mark.browser

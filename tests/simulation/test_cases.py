@@ -9,7 +9,7 @@ import xarray as xr
 
 from latentpde.decoder import Decoder
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, average_pool, evaluate
+from latentpde.grid import Grid, at_points, average_pool
 from latentpde.io.netcdf import open_cases, open_observed
 from latentpde.io.streaming import append_cases
 from latentpde.latent import Latent
@@ -73,7 +73,7 @@ def clean_readings(cases, index, *, times, pooling=4, extent=(1.0, 1.0)):
         return average_pool(decoder.decode(z, u0, times, fine), pooling).numpy()
     root = cases.to_dataset().isel(case=index)
     positions = torch.from_numpy(np.stack([root["sensor_y"].values, root["sensor_x"].values], -1))
-    return evaluate(decoder.spectrum(z, fine.analyse(u0), times), positions, extent).numpy()
+    return at_points(decoder.spectrum(z, fine.analyse(u0), times), positions, extent).numpy()
 
 
 # Reproducibility

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, resample
-from latentpde.report.simulation import initial_condition_gallery, mask_gallery
+from latentpde.report.simulation import plot_initial_conditions, plot_masks
 from latentpde.simulation.initial_conditions import Broadband, draw_initial_condition, initial_conditions
 from latentpde.simulation.masks import masks
 
@@ -136,7 +136,7 @@ def test_unknown_kind_names_its_likely_meaning():
 
 
 @pytest.mark.parametrize(
-    ("make", "titles"), [(initial_condition_gallery, initial_conditions.names()), (mask_gallery, masks.names())]
+    ("make", "titles"), [(plot_initial_conditions, initial_conditions.names()), (plot_masks, masks.names())]
 )
 def test_galleries_show_every_kind_by_name(make, titles):
     figure = make()

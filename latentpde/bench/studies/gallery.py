@@ -17,7 +17,7 @@ from latentpde.bench.store import Store
 from latentpde.bench.studies.sweeps import ADVECTION_DIFFUSION, REPRESENTATIVES
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.estimators import methods
-from latentpde.report.simulation import initial_condition_gallery, mask_gallery
+from latentpde.report.simulation import plot_initial_conditions, plot_masks
 from latentpde.scores.metrics import PSD_FLOOR, radial_psd
 from latentpde.simulation import EVALUATION_MASKS
 
@@ -35,8 +35,8 @@ class Gallery(Benchmark):
         jobs = {regime: jobs_on(plan.rows, [regime]) for regime in plan.regimes}
         return [
             ("Reconstructions from 5 % of the cells with noise 0.15.", field_grid(jobs, plan.store)),
-            ("Kinds of initial state.", initial_condition_gallery()),
-            ("Masks at 5 %; the first row for training, the second for evaluation.", mask_gallery()),
+            ("Kinds of initial state.", plot_initial_conditions()),
+            ("Masks at 5 %; the first row for training, the second for evaluation.", plot_masks()),
         ]  # fmt: skip
 
 

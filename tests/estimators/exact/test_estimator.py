@@ -7,7 +7,7 @@ import pytest
 import torch
 from exact_case import NAMES, Case, check_honest, generator
 
-from latentpde.grid import average_pool, evaluate
+from latentpde.grid import at_points, average_pool
 from latentpde.observation import Observation
 from latentpde.operator import ObservationOperator
 
@@ -91,7 +91,7 @@ def test_uncertain_states_are_drawn_so_that_fields_meet_the_readings(observed, i
     )
     spectrum = found.decoder.spectrum(found.z, found.initial_hat(slice(None)), case.times)[0, :, 0]
     if observed == "point":
-        read = evaluate(spectrum, observation.positions.expand(len(spectrum), -1, 2), case.grid.extent)
+        read = at_points(spectrum, observation.positions.expand(len(spectrum), -1, 2), case.grid.extent)
     elif observed == "pooled":
         read = average_pool(case.fine.synthesise(spectrum), 4).flatten(1)[:, observation.mask.flatten()]
     else:

@@ -16,7 +16,7 @@ from latentpde.estimators.pinn.equation import Equation, check_differential, is_
 from latentpde.estimators.pinn.estimator import Pinn, PinnPosterior
 from latentpde.estimators.pinn.network import Features, apply, apply_operator, make_layers
 from latentpde.estimators.pinn.problem import Problem
-from latentpde.grid import Grid, evaluate
+from latentpde.grid import Grid, at_points
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.pde import Coefficient, Family, families
@@ -144,7 +144,7 @@ def test_the_residual_vanishes_on_exact_solutions(family):
     terms = equation.terms(latent.theta(z)[None])
 
     def series(u_hat, place):
-        return evaluate(u_hat, (place * torch.tensor(extent, dtype=torch.float64))[None], extent)[0]
+        return at_points(u_hat, (place * torch.tensor(extent, dtype=torch.float64))[None], extent)[0]
 
     def field(point):
         spectrum = decoder.spectrum(z, u0_hat, point[:1] * duration)[0]

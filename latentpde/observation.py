@@ -1,7 +1,6 @@
-r"""What was measured, how it relates to the field, and how far a candidate is from it.
+"""What was measured: readings of one or many cases, and nothing of the truth.
 
-An `Observation` holds readings of one or many cases on the same grid and at the same times, and nothing
-of the truth. Three kinds of reading:
+All cases of an `Observation` lie on the same grid and were read at the same times. There are three kinds of reading:
 
 ``lowres-solve``
     cell ``i`` reads the solution of the PDE on the coarse grid, started from the coarse initial state;
@@ -10,18 +9,13 @@ of the truth. Three kinds of reading:
 ``point``
     sensor ``i`` reads the field at its position, wherever that is.
 
-`ObservationOperator` predicts the readings of a latent, and its `residual` is the masked mean square that
-every method minimises or is guided by:
-
-.. math:: J(z) = \frac{\sum_i m_i\, w_i\, (\hat y_i(z) - y_i)^2}{\sum_i m_i + \varepsilon}
-
-with weights :math:`w_i = \bar\sigma^2 / \sigma_i^2`, all one where the noise is the same everywhere.
+What a candidate would have read, and how far that is from the readings, is `latentpde.operator`'s.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -31,28 +25,39 @@ from torch import Tensor
 from latentpde.errors import DataError
 from latentpde.grid import Grid, average_pool, unpool_spectrum
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 Observed = Literal["lowres-solve", "pooled", "point"]
-EPSILON = 1e-8
-_REFINEMENT = 4  # fine cells per coarse cell and side, where the data do not say
-_LOOSELY = 0.5  # how far, relative to its variation, the averages of a fine initial state may be from the coarse one
+_DEFAULT_REFINEMENT = 4  # fine cells per coarse cell and side, where the data do not say
+_AVERAGES_TOLERANCE = 0.5  # of a fine initial state against the coarse one, in standard deviations of the latter
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Observation:
     """Readings of one or many cases. Build one with `from_arrays` or `from_dataset`, which check it.
 
+    >>> import numpy as np
+    >>> readings = np.full((8, 8), np.nan)  # NaN where nothing was read
+    >>> readings[2, 3], readings[6, 1] = 0.7, -0.2
+    >>> observation = Observation.from_arrays(readings, np.zeros((8, 8)), times=[0.25], noise_std=0.1)
+    >>> observation.num_readings
+    tensor([2])
+    >>> observation.grid.spacing  # the unit square, because nothing else was said
+    (0.125, 0.125)
+
     Args:
-        values: readings; zero where there is none. Cells have axes ``(case, time, y, x)``, points
+        values: readings, in the field's unit; zero where there is none. Cells have axes ``(case, time, y, x)``, points
             ``(case, time, sensor)``.
         mask: where there is a reading.
-        noise_std: standard deviation of each reading's noise.
-        times: PDE times of the snapshots.
+        noise_std: standard deviation of each reading's noise, in the field's unit.
+        times: PDE times of the snapshots, counted from the initial state.
         initial: the coarse initial state, a cell average per cell of ``grid``; ``None`` if unknown.
         grid: the coarse grid.
         observed: the kind of reading.
         positions: ``(y, x)`` of each sensor, for points.
         pooling: how many samples per side a coarse cell averages; ``None`` for a true average, 1 for a sample.
-        family, bounds, source_prior_std, num_modes: what is known of the PDE beforehand, where the data's source says so.
+        family, bounds, source_prior_std, num_modes: what is known of the PDE beforehand, where the data say so.
         regime: the simulator's name for that.
         batched: whether results keep their case axis.
         fine_initial: samples of the initial state on a whole-number refinement of ``grid``, where somebody knows it
@@ -89,7 +94,12 @@ class Observation:
         positions=None,
         observed: Observed | None = None,
         fine_initial=None,
-        **known,
+        pooling: int | None = None,
+        family: str | None = None,
+        bounds: Float[Tensor, "coefficient 2"] | None = None,
+        source_prior_std: float | None = None,
+        num_modes: int | None = None,
+        regime: str | None = None,
     ) -> Observation:
         """Check plain arrays and make an observation of them.
 
@@ -97,57 +107,57 @@ class Observation:
             values: ``([case,] [time,] y, x)`` for cells, ``([case,] [time,] sensor)`` for points; the time
                 axis may be left out where there is one snapshot. NaN means no reading.
             initial: ``([case,] y, x)``.
-            times: one per snapshot.
-            noise_std: one number, or one per reading: shaped as the readings, with or without case and time.
+            times: one per snapshot, not negative.
+            noise_std: one positive number, or one per reading: shaped as the readings, with or without case and time.
             mask: true where a reading counts, shaped likewise; all finite readings by default.
             grid: the coarse grid; by default the unit square with the shape of ``initial`` or of the cells.
             positions: ``([case,] sensor, 2)`` as ``(y, x)``; makes the readings points.
+            observed: the kind of reading; by default ``point`` with positions, else ``lowres-solve``.
             fine_initial: ``([case,] y, x)``, a whole number of times as many cells as ``initial`` along each side.
-            known: ``pooling``, ``family``, ``bounds``, ``source_prior_std``, ``num_modes``, ``regime``.
+            pooling, family, bounds, source_prior_std, num_modes, regime: as in the class.
         """
-        times = torch.atleast_1d(_float64(times, "times"))
-        values = _float64(values, "readings")
-        core = 2 if positions is None else 1
-        observed = observed or ("lowres-solve" if positions is None else "point")
-        if observed not in get_args(Observed):
-            raise DataError(f"readings can be one of {', '.join(get_args(Observed))}; got {observed!r}")
-        if (observed == "point") != (positions is not None):
-            raise DataError("point readings need sensor positions, and cell readings have none")
-
-        batched = values.ndim == core + 2 or (values.ndim == core + 1 and len(times) == 1)
-        values = values if batched else values[None]
-        if values.ndim == core + 1:
-            values = values[:, None]
-        if values.ndim != core + 2 or values.shape[1] != len(times):
-            raise DataError(
-                f"expected readings with axes ([case,] time, {'y, x' if core == 2 else 'sensor'}) and "
-                f"{len(times)} time(s), got shape {tuple(values.shape)}; are axes swapped?"
-            )
-        if not values.shape[0]:
-            raise DataError("there are no cases: the readings have a case axis of length 0")
-        if mask is not None:
-            mask = _like_readings(torch.as_tensor(mask, dtype=torch.bool), values, "mask")
-        noise_std = _float64(noise_std, "noise standard deviation")
-        if noise_std.numel() > 1:
-            noise_std = _like_readings(noise_std, values, "noise standard deviation")
-        return _checked(
-            cls,
-            values=values,
+        kind = _checked_kind(observed, positions)
+        times = _checked_times(times)
+        values, batched = _checked_readings(values, len(times), kind)
+        mask = _checked_mask(mask, values)
+        noise_std = _checked_noise(noise_std, values, mask)
+        coarse = None if initial is None else _checked_states(initial, len(values), "initial state")
+        grid = _checked_grid(grid, values, coarse, kind)
+        fine = None if fine_initial is None else _checked_states(fine_initial, len(values), "fine initial state")
+        if pooling is not None and (pooling != int(pooling) or pooling < 1):
+            raise DataError(f"pooling must be a whole number of samples per side, at least 1, or None; got {pooling}")
+        return cls(
+            values=torch.where(mask, values, 0.0),
             mask=mask,
             noise_std=noise_std,
             times=times,
-            initial=None if initial is None else _float64(initial, "initial state"),
+            initial=coarse if fine is None else _checked_averages(fine, coarse, grid),
             grid=grid,
-            observed=observed,
-            positions=None if positions is None else _float64(positions, "sensor positions"),
+            observed=kind,
+            positions=None if positions is None else _checked_positions(positions, values, grid),
+            pooling=pooling,
+            family=family,
+            bounds=bounds,
+            source_prior_std=source_prior_std,
+            num_modes=num_modes,
+            regime=regime,
             batched=batched,
-            fine_initial=None if fine_initial is None else _float64(fine_initial, "fine initial state"),
-            **known,
+            fine_initial=fine,
         )
 
     @classmethod
-    def from_dataset(cls, dataset, **overrides) -> Observation:
-        """From a Dataset or DataTree in the layout of ``cases.nc``; a group of truths is not looked at."""
+    def from_dataset(cls, dataset: xr.Dataset | xr.DataTree, **overrides) -> Observation:
+        """Take the readings from a dataset in the layout of ``cases.nc``; a group of truths is not looked at.
+
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("balanced", num=2, shape=(32, 32))
+        >>> Observation.from_dataset(cases).values.shape
+        torch.Size([2, 1, 8, 8])
+
+        Args:
+            dataset: variables, axes and attributes as the guide describes them.
+            overrides: what wins over the dataset; see `latentpde.io.observations.observation_from_dataset`.
+        """
         from latentpde.io.layout import observation_from_dataset
 
         return observation_from_dataset(dataset, **overrides)
@@ -163,7 +173,7 @@ class Observation:
 
     @property
     def typical_variance(self) -> Float[Tensor, " case"]:
-        """Of each case's noise: the harmonic mean over its readings."""
+        """One variance that stands for all of a case's noise: the harmonic mean over its readings."""
         return self.num_readings.double() / (self.mask / self.noise_std**2).flatten(1).sum(1)
 
     @property
@@ -171,20 +181,24 @@ class Observation:
         """Fine cells per coarse cell and side: the fine initial state's, else the pooling, else 4."""
         if self.fine_initial is not None:
             return self.fine_initial.shape[-1] // self.grid.shape[1]
-        return self.pooling if self.pooling and self.pooling > 1 else _REFINEMENT
+        return self.pooling if self.pooling and self.pooling > 1 else _DEFAULT_REFINEMENT
 
     @property
     def fine_grid(self) -> Grid:
         """The grid that methods without a decoder work on."""
         return self.grid.refine(self.refinement)
 
+    def require_initial(self) -> Float[Tensor, "case y x"]:
+        """The coarse initial state; raises `DataError` where it is unknown, for methods that cannot do without."""
+        if self.initial is None:
+            raise DataError("this method needs the initial state; give one (a coarse one will do)")
+        return self.initial
+
     def initial_spectrum(self) -> Complex[Tensor, "case row col"]:
         """Fourier coefficients of the initial state as well as it is known: the fine one's, else the coarse one's."""
         if self.fine_initial is not None:
             return self.fine_grid.analyse(self.fine_initial)
-        if self.initial is None:
-            raise DataError("this method needs the initial state; give one (a coarse one will do)")
-        return unpool_spectrum(self.initial, self.grid, self.pooling)
+        return unpool_spectrum(self.require_initial(), self.grid, self.pooling)
 
     def __len__(self) -> int:
         return self.num_cases
@@ -198,77 +212,69 @@ class Observation:
         return replace(self, **chosen)
 
 
-def _checked(cls, *, values, mask, noise_std, times, initial, grid, positions, fine_initial, **rest) -> Observation:
-    finite = torch.isfinite(values)
+def _checked_kind(observed: str | None, positions) -> Observed:
+    kind = observed or ("lowres-solve" if positions is None else "point")
+    if kind not in get_args(Observed):
+        raise DataError(f"readings can be one of {', '.join(get_args(Observed))}; got {kind!r}")
+    if (kind == "point") != (positions is not None):
+        raise DataError("point readings need sensor positions, and cell readings have none")
+    return kind  # pyright: ignore[reportReturnType]
+
+
+def _checked_times(times) -> Float[Tensor, " time"]:
+    times = torch.atleast_1d(_float64(times, "times"))
+    if not bool((torch.isfinite(times) & (times >= 0)).all()):
+        raise DataError(f"times must be finite and not negative, got {times.tolist()}")
+    return times
+
+
+def _checked_readings(values, num_times: int, kind: Observed) -> tuple[Float[Tensor, "case time *reading"], bool]:
+    """Readings with all their axes, and whether they came with one for cases."""
+    values = _float64(values, "readings")
+    num_axes = 1 if kind == "point" else 2
+    batched = values.ndim == num_axes + 2 or (values.ndim == num_axes + 1 and num_times == 1)
+    values = values if batched else values[None]
+    if values.ndim == num_axes + 1:
+        values = values[:, None]
+    if values.ndim != num_axes + 2 or values.shape[1] != num_times:
+        raise DataError(
+            f"expected readings with axes ([case,] time, {'sensor' if kind == 'point' else 'y, x'}) and "
+            f"{num_times} time(s), got shape {tuple(values.shape)}; are axes swapped?"
+        )
+    if not values.shape[0]:
+        raise DataError("there are no cases: the readings have a case axis of length 0")
     if bool(torch.isinf(values).any()):
         raise DataError("some readings are infinite; mark missing readings with NaN")
+    return values, batched
+
+
+def _checked_mask(mask, values: Tensor) -> Bool[Tensor, "case time *reading"]:
+    finite = torch.isfinite(values)
     if mask is None:
         mask = finite
-    elif bool((mask & ~finite).any()):
-        raise DataError(f"{int((mask & ~finite).sum())} readings that the mask marks as observed are NaN")
-    num_cases = values.shape[0]
+    else:
+        mask = _like_readings(torch.as_tensor(mask, dtype=torch.bool), values, "mask")
+        if bool((mask & ~finite).any()):
+            raise DataError(f"{int((mask & ~finite).sum())} readings that the mask marks as observed are NaN")
     empty = (mask.flatten(1).sum(1) == 0).nonzero().flatten().tolist()
     if empty:
         raise DataError(f"no observation at all in case(s) {_some(empty)}: every reading is missing or masked")
+    return mask
 
-    noise = noise_std.expand(values.shape) if noise_std.numel() > 1 else noise_std.reshape(()).expand(values.shape)
-    if not bool((torch.isfinite(noise) & (noise > 0))[mask].all()):
+
+def _checked_noise(noise_std, values: Tensor, mask: Tensor) -> Float[Tensor, "case time *reading"]:
+    noise_std = _float64(noise_std, "noise standard deviation")
+    if noise_std.numel() > 1:
+        noise_std = _like_readings(noise_std, values, "noise standard deviation")
+    else:
+        noise_std = noise_std.reshape(()).expand(values.shape)
+    if not bool((torch.isfinite(noise_std) & (noise_std > 0))[mask].all()):
         raise DataError("the noise's standard deviation must be a positive, finite number at every reading")
-    noise = torch.where(mask, noise, 1.0)
-    if not bool((torch.isfinite(times) & (times >= 0)).all()):
-        raise DataError(f"times must be finite and not negative, got {times.tolist()}")
-
-    if initial is not None:
-        initial = _checked_states(initial, num_cases, "initial state")
-    cells = tuple(values.shape[-2:]) if positions is None else None
-    if grid is None:
-        shape = tuple(initial.shape[-2:]) if initial is not None else cells
-        if shape is None:
-            raise DataError("points without an initial state need a grid")
-        grid = Grid((shape[0], shape[1]))
-    for what, shape in (("cells", cells), ("initial state", None if initial is None else tuple(initial.shape[-2:]))):
-        if shape is not None and shape != tuple(grid.shape):
-            raise DataError(f"the {what} have shape {shape}, the coarse grid {grid.shape}: they must agree (y, x)")
-
-    if fine_initial is not None:
-        fine_initial = _checked_states(fine_initial, num_cases, "fine initial state")
-        initial = _checked_averages(fine_initial, initial, grid)
-
-    if positions is not None:
-        positions = positions.expand(num_cases, *positions.shape[-2:]) if positions.ndim == 2 else positions
-        if tuple(positions.shape) != (num_cases, values.shape[-1], 2):
-            raise DataError(
-                f"expected positions of shape ({num_cases}, {values.shape[-1]}, 2), got {tuple(positions.shape)}"
-            )
-        low = torch.tensor(grid.origin, dtype=torch.float64)
-        high = low + torch.tensor(grid.extent, dtype=torch.float64)
-        outside = ~((positions >= low) & (positions <= high)).all(-1)
-        if bool(outside.any()):
-            raise DataError(
-                f"{int(outside.sum())} sensor(s) lie outside the domain {low.tolist()} to {high.tolist()} (y, x); "
-                "are units or axes swapped?"
-            )
-    pooling = rest.get("pooling")
-    if pooling is not None and (pooling != int(pooling) or pooling < 1):
-        raise DataError(f"pooling must be a whole number of samples per side, at least 1, or None; got {pooling}")
-    unknown = set(rest) - {f.name for f in fields(cls)}
-    if unknown:
-        raise TypeError(f"unexpected arguments {sorted(unknown)}")
-    values = torch.where(mask, values, 0.0)
-    return cls(
-        values=values,
-        mask=mask,
-        noise_std=noise,
-        times=times,
-        initial=initial,
-        grid=grid,
-        positions=positions,
-        fine_initial=fine_initial,
-        **rest,
-    )
+    return torch.where(mask, noise_std, 1.0)
 
 
-def _checked_states(states: Tensor, num_cases: int, what: str) -> Tensor:
+def _checked_states(states, num_cases: int, what: str) -> Float[Tensor, "case y x"]:
+    states = _float64(states, what)
     states = states if states.ndim == 3 else states[None]
     if states.ndim != 3 or states.shape[0] != num_cases:
         raise DataError(f"expected {num_cases} {what}(s) with axes (case, y, x), got shape {tuple(states.shape)}")
@@ -278,7 +284,22 @@ def _checked_states(states: Tensor, num_cases: int, what: str) -> Tensor:
     return states
 
 
-def _checked_averages(fine: Tensor, coarse: Tensor | None, grid: Grid) -> Tensor:
+def _checked_grid(grid: Grid | None, values: Tensor, initial: Tensor | None, kind: Observed) -> Grid:
+    """The grid given, or the unit square with the initial state's or the readings' cells."""
+    shapes = {} if initial is None else {"initial state": (initial.shape[-2], initial.shape[-1])}
+    if kind != "point":
+        shapes["cells"] = (values.shape[-2], values.shape[-1])
+    if grid is None:
+        if not shapes:
+            raise DataError("points without an initial state need a grid")
+        grid = Grid(next(iter(shapes.values())))
+    for what, shape in reversed(shapes.items()):
+        if shape != tuple(grid.shape):
+            raise DataError(f"the {what} have shape {shape}, the coarse grid {grid.shape}: they must agree (y, x)")
+    return grid
+
+
+def _checked_averages(fine: Tensor, coarse: Tensor | None, grid: Grid) -> Float[Tensor, "case y x"]:
     """The coarse states that go with the fine ones; given ones must be loosely the fine ones' averages."""
     factor = fine.shape[-1] // grid.shape[1]
     if factor < 2 or tuple(fine.shape[-2:]) != grid.refine(factor).shape:
@@ -290,7 +311,7 @@ def _checked_averages(fine: Tensor, coarse: Tensor | None, grid: Grid) -> Tensor
     if coarse is None:
         return averages
     size = coarse.abs().amax((-2, -1))
-    allowed = _LOOSELY * coarse.std((-2, -1), correction=0) + 1e-3 * size
+    allowed = _AVERAGES_TOLERANCE * coarse.std((-2, -1), correction=0) + 1e-3 * size
     apart = (averages - coarse).square().mean((-2, -1)).sqrt()
     wrong = (apart > allowed).nonzero().flatten().tolist()
     if wrong:
@@ -299,6 +320,23 @@ def _checked_averages(fine: Tensor, coarse: Tensor | None, grid: Grid) -> Tensor
             f"cells are {float(apart[wrong[0]]):.3g} off; are cases, axes or units mixed up?"
         )
     return coarse
+
+
+def _checked_positions(positions, values: Tensor, grid: Grid) -> Float[Tensor, "case sensor 2"]:
+    positions = _float64(positions, "sensor positions")
+    num_cases, num_sensors = values.shape[0], values.shape[-1]
+    positions = positions.expand(num_cases, *positions.shape[-2:]) if positions.ndim == 2 else positions
+    if tuple(positions.shape) != (num_cases, num_sensors, 2):
+        raise DataError(f"expected positions of shape ({num_cases}, {num_sensors}, 2), got {tuple(positions.shape)}")
+    low = torch.tensor(grid.origin, dtype=torch.float64)
+    high = low + torch.tensor(grid.extent, dtype=torch.float64)
+    outside = ~((positions >= low) & (positions <= high)).all(-1)
+    if bool(outside.any()):
+        raise DataError(
+            f"{int(outside.sum())} sensor(s) lie outside the domain {low.tolist()} to {high.tolist()} (y, x); "
+            "are units or axes swapped?"
+        )
+    return positions
 
 
 def _like_readings(array: Tensor, values: Tensor, what: str) -> Tensor:

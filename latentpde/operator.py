@@ -1,4 +1,12 @@
-"""From latents to readings: what an observation would have read, and how far that is from what it did read."""
+r"""From latents to readings: what an observation would have read of a candidate, and how far that is from what it read.
+
+`ObservationOperator.residual` is the masked mean square that every method minimises or is guided by:
+
+.. math:: J(z) = \frac{\sum_i m_i\, w_i\, (\hat y_i(z) - y_i)^2}{\sum_i m_i + \varepsilon}
+
+with the mask :math:`m_i` and weights :math:`w_i = \bar\sigma^2 / \sigma_i^2`, all one where the noise is the same
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +15,10 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.decoder import Decoder
-from latentpde.errors import DataError
 from latentpde.grid import Grid, at_points, pooling_attenuation
-from latentpde.observation import EPSILON, Observation
+from latentpde.observation import Observation
+
+EPSILON = 1e-8  # of the residual's denominator
 
 
 class ObservationOperator:
@@ -21,14 +30,10 @@ class ObservationOperator:
     """
 
     def __init__(self, observation: Observation, decoder: Decoder):
-        if observation.initial is None:
-            raise DataError("this method needs the initial state; give one (a coarse one will do)")
+        coarse = observation.require_initial()
         self.observation, self.decoder = observation, decoder
-        grid = observation.grid
-        if observation.observed == "lowres-solve":
-            u0_hat = grid.analyse(observation.initial)
-        else:
-            u0_hat = observation.initial_spectrum()
+        on_coarse_grid = observation.observed == "lowres-solve"
+        u0_hat = observation.grid.analyse(coarse) if on_coarse_grid else observation.initial_spectrum()
         self._u0_hat = u0_hat[:, None]
         variance = observation.noise_std**2
         counts = observation.num_readings.to(torch.float64)

@@ -28,10 +28,10 @@ class Conditions(NamedTuple):
     def of(cls, observation: Observation, units: Units, num_probes: int) -> Conditions:
         """Channels are of the last snapshot, on which networks are trained; probes and guidance see them all."""
         channels = conditioning(observation)[:, -1]
-        assert observation.initial is not None
+        initial = observation.require_initial()[:, None]
         prior = units.prior.expand(len(observation), -1)
         probes = probe(observation, units, num_probes)
-        return cls(channels.float(), observation.initial[:, None].float(), prior.float(), *probes)
+        return cls(channels.float(), initial.float(), prior.float(), *probes)
 
     def to(self, device: torch.device) -> Conditions:
         return Conditions(*(part.to(device) for part in self))

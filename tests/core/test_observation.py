@@ -12,8 +12,8 @@ from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.grid import Grid, at_points, average_pool, pooling_attenuation
 from latentpde.latent import Latent
-from latentpde.observation import EPSILON, Observation
-from latentpde.operator import ObservationOperator, cell_averages
+from latentpde.observation import Observation
+from latentpde.operator import EPSILON, ObservationOperator, cell_averages
 from latentpde.pde import families
 
 EXTENT = (1.0, 1.5)

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.diffusion import Guidance, Refinement, ReverseChain
-from latentpde.errors import DataError, UsageError
+from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.learned.posterior import LearnedPosterior, encode, posterior
 from latentpde.estimators.map import Map
@@ -122,8 +122,7 @@ class LatentDiffusion(Estimator):
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> LearnedPosterior:
-        if observation.initial is None:
-            raise DataError("this method needs the initial state; give one (a coarse one will do)")
+        observation.require_initial()
         denoiser = load_weights(f"denoiser_{self.target}", latent.family, self.weights)
         decoder = decoder_for(observation, latent)
         operator = ObservationOperator(observation, decoder)

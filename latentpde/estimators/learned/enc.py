@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from latentpde.errors import DataError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.learned.posterior import LearnedPosterior, encode, posterior
 from latentpde.latent import Latent
@@ -38,8 +37,7 @@ class Enc(Estimator):
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> LearnedPosterior:
-        if observation.initial is None:
-            raise DataError("this method needs the initial state; give one (a coarse one will do)")
+        observation.require_initial()
         encoder = load_weights("encoder", latent.family, self.weights)
         decoder = decoder_for(observation, latent)
         operator = ObservationOperator(observation, decoder)

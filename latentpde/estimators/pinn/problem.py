@@ -16,7 +16,8 @@ from latentpde.estimators.pinn.equation import Equation
 from latentpde.estimators.pinn.network import Features, Layers, apply, apply_operator, make_layers
 from latentpde.grid import Grid, wavenumbers
 from latentpde.latent import Latent
-from latentpde.observation import EPSILON, Observation
+from latentpde.observation import Observation
+from latentpde.operator import EPSILON
 
 FIELD_WIDTHS = (128, 128, 128, 128)
 SOURCE_WIDTHS = (64, 64, 64)

@@ -1,4 +1,4 @@
-r"""Cases: observations with their truth beside them.
+"""Simulated cases: observations with their truth beside them.
 
 A case is an initial state, coefficients and a source drawn from a regime, the exact solution on the fine grid,
 and what an instrument would have read of it. Case ``i`` of a split depends on the seed, the regime, the split and
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 
 from latentpde.decoder import Decoder, as_times
 from latentpde.errors import UsageError
@@ -24,38 +25,46 @@ from latentpde.observation import Observed
 from latentpde.operator import cell_averages
 from latentpde.progress import progress
 from latentpde.simulation.initial_conditions import draw_initial_condition, initial_conditions
-from latentpde.simulation.masks import EVALUATION_MASKS, TRAINING_MASKS, draw_mask, masks
+from latentpde.simulation.masks import EVALUATION_MASKS, TRAINING_MASKS, count_observed, draw_mask, masks
 from latentpde.simulation.regimes import Regime, regimes
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Split = Literal["train", "validation", "test"]
-TRAINING_SPARSITY = (0.01, 0.15)
-EVALUATION_SPARSITY = 0.05
-_BATCH = 32
+_TRAINING_SPARSITY = (0.01, 0.15)  # drawn uniformly from this interval
+_EVALUATION_SPARSITY = 0.05
+_CASES_AT_ONCE = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """How cases are made. Every default is the benchmark's.
+    """The recipe of a set of cases; every default is the benchmark's.
 
     Args:
-        regime: by name, or your own `Regime`.
-        seed: of the whole set.
-        split: training cases draw one of the training masks and a sparsity each; the others draw one of the
-            evaluation masks.
-        mask: one kind for all cases.
-        sparsity: share of coarse cells that is observed, for all cases.
-        noise_std: standard deviation of the readings' noise.
-        source: whether there is a source.
-        observed: ``lowres-solve``, ``pooled`` or ``point``, as in `latentpde.observation`. Points lie at random
+        regime: the name of a regime in `latentpde.simulation.regimes`, or a `Regime` of your own.
+        seed: seed of the whole set, not negative.
+        split: ``"train"``, ``"validation"`` or ``"test"``. Each training case draws one of the training masks and a
+            sparsity between 0.01 and 0.15; cases of the other splits draw one of the evaluation masks and observe 5 %.
+        mask: the kind of mask of all cases, a name in `latentpde.simulation.masks`, in place of a drawn one.
+        sparsity: the share of coarse cells that is observed in all cases, in (0, 1], in place of the split's.
+        noise_std: standard deviation of the readings' noise, in the field's units, positive.
+        source: whether the PDE has a source; without one its Fourier coefficients are all zero.
+        observed: ``"lowres-solve"``, ``"pooled"`` or ``"point"``, as in `latentpde.observation`. Points lie at random
             inside the cells that the mask chooses.
-        shape: the fine grid.
+        shape: ``(ny, nx)`` of the fine grid, each divisible by ``pooling``.
         pooling: fine cells per coarse cell and side.
-        extent: of the rectangle.
-        times: of the snapshots; the family's default where left out.
-        num_modes: of the source.
+        extent: ``(height, width)`` of the rectangle, in physical units.
+        times: PDE times of the snapshots, not negative; the family's default time where left out.
+        num_modes: Fourier modes of the source per half axis; 0 for a PDE without a source.
+
+    Example:
+        >>> simulation = Simulation(regime="balanced", shape=(32, 32), mask="radial", sparsity=0.1)
+        >>> cases = simulation.cases(0, 2)
+        >>> cases["observed"].shape, cases["truth/field"].shape
+        ((2, 8, 8), (2, 32, 32))
+        >>> int(cases["observed"].notnull().sum("x_obs").sum("y_obs")[0])  # a tenth of 64 cells
+        6
     """
 
     regime: str | Regime
@@ -88,9 +97,8 @@ class Simulation:
             raise UsageError(f"the seed must not be negative, got {self.seed}")
         if self.times is None:
             object.__setattr__(self, "times", (self._regime.time,))
-        as_times(self.times or (), torch.zeros(0, dtype=torch.float64))
-        self.grid.coarsen(self.pooling)
-        _ = self.latent  # refuses what makes no prior
+        as_times(self._times, torch.zeros(0, dtype=torch.float64))
+        _ = self._coarse_grid, self.latent  # refuse what makes no grid and no prior
 
     @property
     def _regime(self) -> Regime:
@@ -98,60 +106,76 @@ class Simulation:
         return self.regime
 
     @property
+    def _times(self) -> tuple[float, ...]:
+        assert self.times is not None
+        return self.times
+
+    @property
     def grid(self) -> Grid:
+        """The fine grid, on which truths are given."""
         return Grid(self.shape, self.extent)
 
     @property
+    def _coarse_grid(self) -> Grid:
+        return self.grid.coarsen(self.pooling)
+
+    @property
     def latent(self) -> Latent:
+        """The prior that the cases' coefficients and sources are drawn from."""
         regime = self._regime
         bounds = torch.tensor(regime.ranges, dtype=torch.float64)
         return Latent(regime.pde, source_prior_std=regime.source_prior_std, num_modes=self.num_modes, bounds=bounds)
 
     def generator(self, index: int) -> np.random.Generator:
-        """The randomness of one case."""
+        """The random numbers of case ``index``, which are that case's own."""
         key = (zlib.crc32(self._regime.name.encode()), get_args(Split).index(self.split), index)
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=key)))
 
     def cases(self, start: int, stop: int) -> xr.DataTree:
-        """Cases ``start`` to ``stop - 1`` of the set, as ``cases.nc`` holds them."""
+        """Cases ``start`` to ``stop - 1`` of the set, in the layout of ``cases.nc``: a root and a group ``truth``."""
         drawn = [self._draw(self.generator(i)) for i in range(start, stop)]
         columns = {name: np.stack([case[name] for case in drawn]) for name in drawn[0]}
-        fine, coarse, latent = self.grid, self.grid.coarsen(self.pooling), self.latent
+        fine, coarse, latent = self.grid, self._coarse_grid, self.latent
         decoder = Decoder(latent, self.extent)
         z, u0 = torch.from_numpy(columns["z"]), torch.from_numpy(columns["initial"])
         u0_coarse = average_pool(u0, self.pooling)
         with torch.no_grad():
-            spectrum = decoder.spectrum(z, fine.analyse(u0), self.times or ())
+            spectrum = decoder.spectrum(z, fine.analyse(u0), self._times)
             field = fine.synthesise(spectrum)
             if self.observed == "lowres-solve":
-                clean = decoder.decode(z, u0_coarse, self.times or (), coarse)
+                clean = decoder.decode(z, u0_coarse, self._times, coarse)
             elif self.observed == "pooled":
                 clean = cell_averages(spectrum, coarse, self.pooling)
             else:
                 clean = at_points(spectrum, torch.from_numpy(columns["positions"])[:, None], self.extent)
-        mask = columns["mask"][:, None] if self.observed != "point" else columns["sensors"][:, None]
-        readings = np.where(mask, clean.numpy() + self.noise_std * columns["noise"], np.nan)
-        theta, q = latent.theta(z).numpy(), latent.split(z)[1].numpy()
-        return self._tree(start, readings, u0_coarse.numpy(), field.numpy(), u0.numpy(), theta, q, columns)
+        is_read = columns["mask" if self.observed != "point" else "has_cell"][:, None]
+        columns["readings"] = np.where(is_read, clean.numpy() + self.noise_std * columns["noise"], np.nan)
+        columns["initial_coarse"], columns["field"] = u0_coarse.numpy(), field.numpy()
+        columns["coefficients"], columns["source"] = latent.theta(z).numpy(), latent.split(z)[1].numpy()
+        return self._tree(start, columns)
 
-    def batches(self, num: int, *, size: int = _BATCH) -> Iterator[xr.DataTree]:
-        """All cases, a few at a time."""
+    def batches(self, num: int, *, size: int = _CASES_AT_ONCE) -> Iterator[xr.DataTree]:
+        """The first ``num`` cases of the set, ``size`` at a time, which bounds the memory that they take."""
         if num < 1:
             raise UsageError(f"the number of cases must be at least 1, got {num}")
         for start in range(0, num, size):
             yield self.cases(start, min(start + size, num))
 
-    def _draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def draw_mask(self, *, generator: np.random.Generator) -> tuple[str, Bool[np.ndarray, "y x"]]:
+        """The kind of one case's mask and the mask itself on the coarse grid, both drawn as the split asks for."""
         training = self.split == "train"
+        kind = self.mask or str(generator.choice(TRAINING_MASKS if training else EVALUATION_MASKS))
+        drawn = generator.uniform(*_TRAINING_SPARSITY) if training else _EVALUATION_SPARSITY
+        return kind, draw_mask(kind, self._coarse_grid.shape, self.sparsity or drawn, generator=generator)
+
+    def _draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Everything random about one case, by name; the axes of all cases agree, so that they can be stacked."""
         kind = str(rng.choice(initial_conditions.names()))
         initial = draw_initial_condition(kind, self.grid, generator=rng)
         uniform = rng.random(self.latent.num_coefficients)
         q = rng.standard_normal(self.latent.num_source) * (self._regime.source_prior_std if self.source else 0.0)
-        mask_kind = self.mask or str(rng.choice(TRAINING_MASKS if training else EVALUATION_MASKS))
-        spread = rng.uniform(*TRAINING_SPARSITY) if training else EVALUATION_SPARSITY
-        coarse = self.grid.coarsen(self.pooling)
-        mask = draw_mask(mask_kind, coarse.shape, self.sparsity or spread, generator=rng)
-        num_times = len(self.times or ())
+        mask_kind, mask = self.draw_mask(generator=rng)
+        coarse, num_times = self._coarse_grid, len(self._times)
         case = {
             "initial": initial,
             "z": np.concatenate([np.log(uniform) - np.log1p(-uniform), q]),
@@ -162,32 +186,32 @@ class Simulation:
         if self.observed != "point":
             return case | {"noise": rng.standard_normal((num_times, *coarse.shape))}
         # As many sensors as the densest case could have, so that cases stack; those without a cell stay unread.
-        most = TRAINING_SPARSITY[1] if training else EVALUATION_SPARSITY
-        num_sensors = max(1, int(np.floor((self.sparsity or most) * mask.size + 1e-9)))
+        most = _TRAINING_SPARSITY[1] if self.split == "train" else _EVALUATION_SPARSITY
+        num_sensors = count_observed(coarse.shape, self.sparsity or most)
         cells = rng.permutation(np.argwhere(mask))
         positions = np.zeros((num_sensors, 2))
         positions[: len(cells)] = (cells + rng.random(cells.shape)) * coarse.spacing
-        case["positions"], case["sensors"] = positions, np.arange(num_sensors) < len(cells)
+        case["positions"], case["has_cell"] = positions, np.arange(num_sensors) < len(cells)
         return case | {"noise": rng.standard_normal((num_times, num_sensors))}
 
-    def _tree(self, start, readings, initial_coarse, field, initial, theta, q, columns) -> xr.DataTree:
+    def _tree(self, start: int, columns: dict[str, np.ndarray]) -> xr.DataTree:
+        """The layout of ``cases.nc`` for cases from number ``start`` on, whose arrays ``columns`` holds by name."""
         import xarray as xr
 
-        one_time = len(self.times or ()) == 1
+        one_time = len(self._times) == 1
         squeeze = (lambda a: a[:, 0]) if one_time else (lambda a: a)
         when = () if one_time else ("time",)
-        fine, coarse = self.grid, self.grid.coarsen(self.pooling)
+        fine, coarse = self.grid, self._coarse_grid
         reading_dims = ("sensor",) if self.observed == "point" else ("y_obs", "x_obs")
-        latent = self.latent
         root = xr.Dataset(
             {
-                "observed": (("case", *when, *reading_dims), squeeze(readings)),
-                "initial": (("case", "y_obs", "x_obs"), initial_coarse),
+                "observed": (("case", *when, *reading_dims), squeeze(columns["readings"])),
+                "initial": (("case", "y_obs", "x_obs"), columns["initial_coarse"]),
             },
             coords={
-                "case": np.arange(start, start + len(initial)),
+                "case": start + np.arange(len(columns["initial"])),
                 **{name: c.numpy() for name, c in zip(("y_obs", "x_obs"), coarse.coordinates(), strict=True)},
-                **({} if one_time else {"time": list(self.times or ())}),
+                **({} if one_time else {"time": list(self._times)}),
             },
             attrs=self._attributes(),
         )
@@ -196,15 +220,15 @@ class Simulation:
             root["sensor_x"] = ("case", "sensor"), columns["positions"][..., 1]
         truth = xr.Dataset(
             {
-                "field": (("case", *when, "y", "x"), squeeze(field).astype(np.float32)),
-                "initial": (("case", "y", "x"), initial.astype(np.float32)),
-                "coefficients": (("case", "coefficient"), theta),
-                "source": (("case", "latent"), q),
+                "field": (("case", *when, "y", "x"), squeeze(columns["field"]).astype(np.float32)),
+                "initial": (("case", "y", "x"), columns["initial"].astype(np.float32)),
+                "coefficients": (("case", "coefficient"), columns["coefficients"]),
+                "source": (("case", "latent"), columns["source"]),
                 "initial_kind": ("case", columns["initial_kind"].astype(object)),
                 "mask_kind": ("case", columns["mask_kind"].astype(object)),
             },
             coords={
-                "coefficient": list(latent.family.coefficient_names),
+                "coefficient": list(self._regime.pde.coefficient_names),
                 **{name: c.numpy() for name, c in zip(("y", "x"), fine.coordinates(), strict=True)},
             },
         )
@@ -215,7 +239,7 @@ class Simulation:
         return {
             "family": regime.family,
             "regime": regime.name,
-            "time": np.asarray(self.times) if len(self.times or ()) > 1 else float((self.times or (0.0,))[0]),
+            "time": np.asarray(self._times) if len(self._times) > 1 else float(self._times[0]),
             "noise_std": self.noise_std,
             "observed_kind": self.observed,
             "pooling": self.pooling,
@@ -229,13 +253,23 @@ class Simulation:
 
 
 def simulate(regime: str | Regime, *, num: int = 8, seed: int = 0, **options) -> xr.DataTree:
-    """Simulated cases in memory: readings and coarse initial states, and a group ``truth``.
+    """Simulate cases in memory: readings and coarse initial states, and a group ``truth``.
 
     Args:
-        regime: one of ``latentpde list regimes``, or your own.
-        num: how many cases.
-        seed: of the set.
-        options: fields of `Simulation`.
+        regime: a name of ``latentpde list regimes``, or a `Regime` of your own.
+        num: how many cases, at least 1.
+        seed: seed of the whole set, not negative; the same seed gives the same cases.
+        options: further fields of `Simulation`, such as ``mask``, ``sparsity`` and ``noise_std``.
+
+    Returns:
+        A tree in the layout of ``cases.nc``, which `latentpde.reconstruct` takes as it is.
+
+    Example:
+        >>> cases = simulate("klein_gordon", num=3, seed=7, shape=(32, 32))
+        >>> cases["observed"].sizes["case"], cases.attrs["family"]
+        (3, 'klein_gordon')
+        >>> [str(name) for name in cases["truth/coefficients"].coefficient.values]
+        ['cx', 'cy', 'm']
     """
     import xarray as xr
 
@@ -250,7 +284,14 @@ def simulate(regime: str | Regime, *, num: int = 8, seed: int = 0, **options) ->
 
 
 def simulate_to_file(simulation: Simulation, path: str | Path, num: int, *, show_progress: bool = False) -> None:
-    """Stream any number of cases to a NetCDF file, holding one batch in memory."""
+    """Write the first ``num`` cases of a simulation to a NetCDF file, with only a few in memory at a time.
+
+    Args:
+        simulation: how cases are made.
+        path: the file, replaced where it exists once all cases are written.
+        num: how many cases, at least 1.
+        show_progress: draw a bar on a terminal, print lines elsewhere.
+    """
     from latentpde.io.streaming import append_cases
 
     with progress("simulate", num, show=show_progress) as advance:

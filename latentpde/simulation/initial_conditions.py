@@ -1,12 +1,12 @@
 r"""Random initial states: periodic, of zero mean and unit variance, the same function at any resolution.
 
-A kind is a frozen dataclass, its fields are its parameters, and calling it draws samples of one function
-of the relative coordinates ``(y / height, x / width)``. What it draws does not depend on the grid, so
-the same seed gives the same function on 64, 128 or 256 cells, and lengths stretch with the rectangle.
-`draw_initial_condition` then removes the Nyquist row and column and standardises.
+A kind is a frozen dataclass whose fields are its parameters; lengths among them are shares of the domain. Calling it
+draws a function of the relative coordinates ``(y / height, x / width)`` and returns its values at the cell centres of a
+grid. What it draws does not depend on the grid, so the same seed gives the same function on 64, 128 or 256 cells, and
+lengths stretch with the rectangle. `draw_initial_condition` then removes the Nyquist row and column and standardises.
 
-The parameters were chosen on 400 draws at 128 x 128 by one number: the RMS of the modes from 16 upwards
-in either direction, which coarse observations of 32 x 32 cells cannot see. It averages about 0.05 for
+The parameters were chosen on 400 draws at 128 x 128 by one number: the RMS of the Fourier modes from 16
+upwards in either direction, which coarse observations of 32 x 32 cells cannot see. It averages about 0.05 for
 ``broadband`` and ``fronts``, 0.04 for ``multiscale`` and below 0.02 for ``dipoles``.
 
 To add a kind, register an instance: ``initial_conditions.register("rough", Broadband(slope=2.0))``.
@@ -27,7 +27,10 @@ from latentpde.registry import Registry
 
 @runtime_checkable
 class InitialCondition(Protocol):
-    """Draws samples of a periodic function on a grid, of any mean and any variance but zero."""
+    """A kind of initial state: draws a periodic function and returns its values on a grid.
+
+    Its mean may be anything, and its variance anything but zero: `draw_initial_condition` standardises it.
+    """
 
     def __call__(self, grid: Grid, *, generator: np.random.Generator) -> Float[np.ndarray, "y x"]: ...
 
@@ -36,16 +39,21 @@ initial_conditions: Registry[InitialCondition] = Registry("initial condition", "
 
 
 def draw_initial_condition(kind: str, grid: Grid, *, generator: np.random.Generator) -> Float[np.ndarray, "y x"]:
-    """One initial state in float64, of mean 0 and variance 1 over the grid, strictly below its Nyquist.
+    """Draw an initial state in float64, of mean 0 and variance 1 over the grid and strictly below its Nyquist.
 
     Args:
         kind: a name in `initial_conditions`.
-        grid: where to sample it; the function itself does not depend on the shape.
-        generator: the only source of randomness.
+        grid: where its values are wanted, at least 3 cells a side; the function itself does not depend on the shape.
+        generator: where all random numbers come from.
+
+    Example:
+        >>> u = draw_initial_condition("fronts", Grid((32, 48)), generator=np.random.default_rng(7))
+        >>> u.shape, round(float(u.std()), 6)
+        ((32, 48), 1.0)
     """
-    samples = initial_conditions.get(kind)(grid, generator=generator)
+    values = initial_conditions.get(kind)(grid, generator=generator)
     # NumPy's transforms rather than the grid's: on fields this small, waiting for torch's threads takes longer.
-    u_hat = np.fft.rfft2(samples, norm="forward")
+    u_hat = np.fft.rfft2(values, norm="forward")
     ny, nx = grid.shape
     u_hat[0, 0] = 0
     if ny % 2 == 0:
@@ -54,7 +62,7 @@ def draw_initial_condition(kind: str, grid: Grid, *, generator: np.random.Genera
         u_hat[:, nx // 2] = 0
     u = np.fft.irfft2(u_hat, s=grid.shape, norm="forward")
     scale = u.std()
-    if not scale > 1e-12 * np.abs(samples).max():
+    if not scale > 1e-12 * np.abs(values).max():
         raise UsageError(f"a grid of shape {grid.shape} carries no mode besides the mean; use at least 3 cells a side")
     return u / scale
 
@@ -68,7 +76,7 @@ class Broadband:
     Args:
         slope: ``p``, the decay of amplitudes at small scales.
         knee: ``n_0``, the mode number where the decay sets in.
-        num_modes: modes below this number along each axis; a grid of twice as many cells holds them all.
+        num_modes: Fourier modes below this number along each axis; a grid of twice as many cells holds them all.
     """
 
     slope: float = 2.7
@@ -81,7 +89,7 @@ class Broadband:
 
 @dataclass(frozen=True)
 class Fronts:
-    r"""Two-valued bands with sharp edges along wavy lines, two families of them.
+    r"""Two-valued bands with sharp edges along wavy lines; the sum of a few sets of such bands.
 
     .. math:: u = \sum_j a_j \tanh \frac{\sin 2\pi(\xi + p_j(\eta)) - b_j}{\delta}
 
@@ -89,14 +97,14 @@ class Fronts:
     that winds -1, 0 or 1 times around the domain.
 
     Args:
-        num_families: terms of the sum.
+        num_sets: terms of the sum.
         thickness: :math:`\delta`; a front is about ``thickness / pi`` of the domain wide.
         waviness: standard deviation of a line's displacement.
-        num_waves: modes that displace a line, their amplitudes falling as ``1 / n``.
+        num_waves: Fourier modes that displace a line, their amplitudes falling as ``1 / n``.
         level: largest :math:`|b|`; zero makes bands and gaps equally wide.
     """
 
-    num_families: int = 2
+    num_sets: int = 2
     thickness: float = 0.12
     waviness: float = 0.08
     num_waves: int = 4
@@ -105,7 +113,7 @@ class Fronts:
     def __call__(self, grid: Grid, *, generator: np.random.Generator) -> Float[np.ndarray, "y x"]:
         y, x = _relative_coordinates(grid)
         u = np.zeros(grid.shape)
-        for _ in range(self.num_families):
+        for _ in range(self.num_sets):
             across_x = generator.random() < 0.5
             level, amplitude = generator.uniform((-self.level, 0.5), (self.level, 1.0))
             across, along = (x, y) if across_x else (y, x)
@@ -118,6 +126,7 @@ class Fronts:
         return u
 
     def _line(self, along: Float[np.ndarray, " n"], generator: np.random.Generator) -> Float[np.ndarray, " n"]:
+        """A random periodic line ``p(eta)`` at the places ``along``."""
         n = np.arange(1, self.num_waves + 1)
         amplitudes = self.waviness / n * np.sqrt(2 / np.sum(1.0 / n**2))
         phases, start = generator.random(self.num_waves), generator.random()
@@ -152,14 +161,14 @@ class Dipoles:
 
 @dataclass(frozen=True)
 class Multiscale:
-    """Gaussian blobs of several scales, the finer the more and the weaker, over large Fourier modes.
+    """Gaussian blobs of several scales, more and weaker ones at finer scales, on top of long waves.
 
     Args:
         widths: standard deviation of the blobs at each scale.
-        counts: blobs at each scale.
+        counts: number of blobs at each scale.
         amplitudes: typical height of the blobs at each scale.
         num_modes: Fourier modes below this number along each axis.
-        fourier_amplitude: standard deviation of the Fourier part.
+        fourier_amplitude: standard deviation of the long waves.
     """
 
     widths: tuple[float, ...] = (0.12, 0.06, 0.03, 0.015)
@@ -172,8 +181,8 @@ class Multiscale:
         widths, amplitudes = np.repeat(self.widths, self.counts), np.repeat(self.amplitudes, self.counts)
         centres = generator.random((2, len(widths)))
         blobs = _blobs(grid, centres, widths, amplitudes * generator.standard_normal(len(widths)))
-        modes = _fourier_field(grid, slope=2.0, knee=3.0, num_modes=self.num_modes, generator=generator)
-        return blobs + self.fourier_amplitude * modes
+        waves = _fourier_field(grid, slope=2.0, knee=3.0, num_modes=self.num_modes, generator=generator)
+        return blobs + self.fourier_amplitude * waves
 
 
 initial_conditions.register("broadband", Broadband())
@@ -220,5 +229,6 @@ def _blobs(
 
 
 def _relative_coordinates(grid: Grid) -> tuple[Float[np.ndarray, " y"], Float[np.ndarray, " x"]]:
+    """Cell centres along ``y`` and ``x`` as shares of the domain's height and width."""
     y, x = ((np.arange(n) + 0.5) / n for n in grid.shape)
     return y, x

@@ -1,7 +1,7 @@
 r"""Which cells of a coarse grid are observed.
 
-A mask of sparsity ``s`` on ``H x W`` cells observes exactly ``n = max(1, floor(s H W))`` of them. Every
-kind of mask is a *score* per cell, and the ``n`` lowest scores are observed, ties broken at random. So a
+A mask of sparsity ``s`` on ``ny x nx`` cells observes exactly ``n = max(1, floor(s ny nx))`` of them. A kind of mask
+gives each cell a *score*, and the cells with the ``n`` lowest scores are observed, ties broken at random. So a
 kind only says where it would rather look, and the count is exact for all of them.
 
 To add one, decorate its score; its name is the function's::
@@ -33,7 +33,10 @@ Scores = Float[np.ndarray, "y x"]
 
 @runtime_checkable
 class MaskScore(Protocol):
-    """Scores every cell, lowest observed first; is told how many will be observed."""
+    """A kind of mask: it gives each cell a score, and the cells with the lowest scores are observed.
+
+    It is told how many cells will be observed, so that it can widen with their number.
+    """
 
     __name__: str
 
@@ -44,15 +47,23 @@ masks: Registry[MaskScore] = Registry("mask", "masks")
 
 
 def register_mask(score: MaskScore) -> MaskScore:
-    """Adds a kind of mask under the function's own name."""
+    """Add a kind of mask to `masks` under the function's own name; used as a decorator."""
     return masks.register(score.__name__, score)
 
 
 def count_observed(shape: tuple[int, int], sparsity: float) -> int:
-    """``max(1, floor(sparsity * H * W))``, as meant in decimals.
+    """The number of observed cells, ``max(1, floor(sparsity * ny * nx))`` as it is meant in decimals.
 
-    In floating point ``0.29 * 100`` falls a rounding error short of 29, and a bare floor would lose a cell.
-    The slack is far above such errors and far below one cell.
+    In floating point ``0.29 * 100`` falls a rounding error short of 29, and a bare floor would lose a cell. The slack
+    that is added is far above such errors and far below one cell.
+
+    Args:
+        shape: ``(ny, nx)`` of the observed grid.
+        sparsity: observed fraction of cells, in (0, 1].
+
+    Example:
+        >>> count_observed((10, 10), 0.29)
+        29
     """
     if not 0 < sparsity <= 1:
         raise UsageError(f"the sparsity is the observed fraction of cells, in (0, 1]; got {sparsity}")
@@ -63,13 +74,21 @@ def count_observed(shape: tuple[int, int], sparsity: float) -> int:
 def draw_mask(
     kind: str, shape: tuple[int, int], sparsity: float, *, generator: np.random.Generator
 ) -> Bool[np.ndarray, "y x"]:
-    """A mask, true where a cell is observed.
+    """Draw a mask, true where a cell is observed.
 
     Args:
         kind: a name in `masks`.
         shape: ``(ny, nx)`` of the observed grid.
         sparsity: observed fraction of cells, in (0, 1]; `count_observed` makes it a count.
-        generator: the only source of randomness.
+        generator: where all random numbers come from.
+
+    Example:
+        >>> mask = draw_mask("boundary", (4, 6), 16 / 24, generator=np.random.default_rng(0))
+        >>> print(mask.astype(int))
+        [[1 1 1 1 1 1]
+         [1 0 0 0 0 1]
+         [1 0 0 0 0 1]
+         [1 1 1 1 1 1]]
     """
     score = masks.get(kind)
     if len(shape) != 2 or any(n != int(n) or n < 1 for n in shape):
@@ -86,7 +105,7 @@ def draw_mask(
 
 @register_mask
 def random(shape: tuple[int, int], num_observed: int, *, generator: np.random.Generator) -> Scores:
-    """Every set of cells is equally likely."""
+    """Cells at random: every set of them is equally likely."""
     return np.zeros(shape)
 
 
@@ -201,9 +220,10 @@ def single_patch(shape: tuple[int, int], num_observed: int, *, generator: np.ran
 
 
 def _cell_centres(shape: tuple[int, int]) -> tuple[Float[np.ndarray, "y 1"], Float[np.ndarray, "1 x"]]:
+    """Coordinates ``y`` and ``x`` of the cells' centres, in cells."""
     return np.arange(shape[0])[:, None] + 0.5, np.arange(shape[1])[None, :] + 0.5
 
 
 def _wrapped(difference: Float[np.ndarray, "*any"], period: float | int) -> Float[np.ndarray, "*any"]:
-    """The signed difference of least size between two points of a circle."""
+    """The signed difference of least size between points of a circle whose circumference is ``period``."""
     return (difference + period / 2) % period - period / 2

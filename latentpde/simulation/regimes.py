@@ -1,6 +1,8 @@
-"""Regimes: a family with the ranges its coefficients are drawn from and the strength of its source.
+"""Regimes: a family with the intervals that its coefficients are drawn from and the strength of its source.
 
-The first six are the benchmark of Tsao, Chaney and Veveakis; the others cover the families that it lacks.
+The first six are the benchmark of Tsao, Chaney and Veveakis; the others cover the families that it lacks. The regime
+``forcing`` is named as in their paper, and in results recorded under that name: it is advection-diffusion with a strong
+source. Everywhere else in this package the PDE's right-hand side is called its source.
 """
 
 from __future__ import annotations
@@ -13,13 +15,21 @@ from latentpde.registry import Registry
 
 @dataclass(frozen=True)
 class Regime:
-    """Where cases are drawn from.
+    """The distribution that coefficients and sources of simulated cases are drawn from.
 
     Args:
-        name: as in ``latentpde list regimes``.
-        family: name of the PDE family.
-        ranges: interval of each coefficient, in the family's order; draws are uniform.
-        source_prior_std: pointwise standard deviation of the source.
+        name: what the regime is called, as in ``latentpde list regimes``. Cases of different names share no randomness.
+        family: name of the PDE family, as in ``latentpde list families``.
+        ranges: ``(lower, upper)`` of each coefficient in the family's order; draws are uniform in between.
+        source_prior_std: pointwise standard deviation of the source, in the field's units per unit of time to the
+            power of the family's order.
+
+    Example:
+        >>> gentle = Regime("gentle", "advection_diffusion", ((-0.5, 0.5), (-0.5, 0.5), (0.01, 0.1)), 0.2)
+        >>> gentle.pde.coefficient_names
+        ('vx', 'vy', 'kappa')
+        >>> gentle.time
+        0.25
     """
 
     name: str
@@ -29,11 +39,12 @@ class Regime:
 
     @property
     def pde(self) -> Family:
+        """The family itself, found by its name."""
         return get_family(self.family)
 
     @property
     def time(self) -> float:
-        """Default time of the snapshot."""
+        """PDE time of the snapshot where a simulation names none: the family's default."""
         return self.pde.default_time
 
 

@@ -22,8 +22,7 @@ from latentpde.grid import Grid
 from latentpde.io.tensors import read_tensors, write_tensors
 from latentpde.observation import Observation
 from latentpde.progress import progress
-from latentpde.simulation import EVALUATION_MASKS, TRAINING_MASKS, Simulation, draw_mask
-from latentpde.simulation.cases import EVALUATION_SPARSITY, TRAINING_SPARSITY
+from latentpde.simulation import Simulation
 from latentpde.training.config import TrainingConfig
 
 _CHUNK = 100
@@ -76,11 +75,8 @@ class RegimeData:
         )
 
     def _draw(self, index: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        training = self.simulation.split == "train"
         rng = _generator(self.seed, self.name, self.simulation.split, epoch, index)
-        kind = str(rng.choice(TRAINING_MASKS if training else EVALUATION_MASKS))
-        sparsity = rng.uniform(*TRAINING_SPARSITY) if training else EVALUATION_SPARSITY
-        mask = draw_mask(kind, self.grid.shape, sparsity, generator=rng)
+        _, mask = self.simulation.draw_mask(generator=rng)
         return mask, rng.standard_normal(self.clean.shape[1:])
 
     @property

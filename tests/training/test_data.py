@@ -54,7 +54,7 @@ def test_the_clean_solution_is_the_decoder_s(cases):
 
 def test_validation_cases_have_masks_that_training_never_sees(cases, monkeypatch):
     kinds = []
-    import latentpde.training.data as module
+    import latentpde.simulation.cases as module
 
     draw = module.draw_mask
     monkeypatch.setattr(module, "draw_mask", lambda kind, *a, **o: kinds.append(kind) or draw(kind, *a, **o))

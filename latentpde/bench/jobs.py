@@ -303,7 +303,7 @@ def hardware() -> str:
 def picture(job: Job, store: Store) -> Picture | None:
     """What figures show of a job's first case, as it was run or run now; None where the method fails on it: tables
     count failures, a figure leaves the place empty."""
-    spread = job.drawn == "spread" and methods.get(job.row.method).spreads
+    spread = job.drawn == "spread" and methods.get(job.row.method).has_spread
     found = Picture.load(store.picture_path(job))
     if found is not None and (found.std is not None or not spread):
         return found

@@ -21,46 +21,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator(ABC):
-    """A method. Its dataclass fields are its options, each with a default that works.
+    """A method: given readings and a prior, it returns a posterior.
+
+    Its dataclass fields are its options, each with a default that works, so ``Map(num_steps=80)`` is a method with one
+    option changed. Options are checked when it is made; a family that it cannot treat is refused by `check_family`.
 
     Attributes:
-        name: as registered.
-        summary: in a line.
-        spreads: whether it can give more than a point.
+        name: what the method is called in `methods`, on the command line and in files.
+        summary: what it does, in one line.
+        has_spread: whether it can return several draws, and so a posterior standard deviation; false for methods that
+            only give a point estimate.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    spreads: ClassVar[bool] = True
+    has_spread: ClassVar[bool] = True
 
     @classmethod
     def check_family(cls, family: Family) -> None:
-        """Raise `UsageError` where the method cannot treat a family; most treat any."""
+        """Raise `UsageError` where the method cannot treat this family; most methods treat any."""
         return
 
     @abstractmethod
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> Posterior:
-        """Condition on the observation.
+        """Condition the prior on the readings.
 
         Args:
-            observation: one or many cases, all treated in one batch.
-            latent: the family, its bounds and prior.
-            num_draws: posterior draws per case; a method without a spread returns one.
-            seed: of all randomness.
+            observation: readings of one or many cases. What is returned for a case does not depend on the others.
+            latent: the family, the bounds of its coefficients and the source's prior.
+            num_draws: posterior draws per case, at least 1; a method without a spread returns one.
+            seed: seed of all random numbers; the same seed gives the same bits on the same machine.
             show_progress: draw a bar on a terminal, print lines elsewhere.
         """
 
     def settings(self, seed: int) -> dict[str, Any]:
+        """The options and the seed, by name: what a posterior records of how it was made."""
         return {**asdict(self), "seed": seed}
 
 
 methods: Registry[type[Estimator]] = Registry("method", "methods", "latentpde.methods")
 
 DEFAULT_METHOD = "exact"
-DEFAULT_SOURCE_PRIOR_STD = 0.5
-DEFAULT_NUM_MODES = 12
+DEFAULT_SOURCE_PRIOR_STD = Latent.source_prior_std
 
 
 def reconstruct(
@@ -76,46 +80,54 @@ def reconstruct(
     show_progress: bool = False,
     **options,
 ) -> Posterior:
-    """The field behind sparse readings, with the PDE's coefficients and source.
+    """Reconstruct the field behind sparse readings, with the PDE's coefficients and source.
 
     Args:
-        observation: an `Observation`, or a dataset in the layout of ``cases.nc``.
+        observation: an `Observation`, or a dataset in the layout of ``cases.nc``, whose truths are not looked at.
         family: the governing PDE, by name or as an object; may be left out where the observation names it.
-        method: one of ``latentpde list methods``.
-        num_draws: posterior draws per case.
-        seed: same seed, same machine, same bits.
-        bounds: intervals for coefficients by name, or all of them as a tensor ``(coefficient, 2)``; by default those
-            that came with the observation, else the family's own.
-        source_prior_std: the source's standard deviation beforehand; by default what came with the observation, else 0.5.
-        num_modes: Fourier modes of the source per half axis; 0 for a PDE without one. By default 12, or what the
-            observation says.
+        method: a name of ``latentpde list methods``.
+        num_draws: posterior draws per case, at least 1.
+        seed: seed of all random numbers; the same seed gives the same bits on the same machine.
+        bounds: ``(lower, upper)`` of coefficients by name, or of all of them as a tensor ``(coefficient, 2)``; by
+            default those that came with the observation, else the family's own.
+        source_prior_std: pointwise standard deviation of the source under the prior, positive; by default what came
+            with the observation, else 0.5.
+        num_modes: Fourier modes of the source per half axis; 0 for a PDE without a source. By default what came with
+            the observation, else 12.
+        show_progress: draw a bar on a terminal, print lines elsewhere.
         options: the method's own, such as ``num_steps`` of ``map``.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("balanced", num=1, seed=3, shape=(32, 32), num_modes=2, sparsity=0.3)
+        >>> posterior = lp.reconstruct(cases, method="map", num_steps=20)
+        >>> posterior.mean(resolution=64).shape
+        (1, 64, 64)
+        >>> posterior.coefficients.dims
+        ('case', 'draw', 'coefficient')
     """
     if not isinstance(observation, Observation):
         observation = Observation.from_dataset(observation, family=family if isinstance(family, str) else None)
-    if family is None and observation.family is None:
-        raise UsageError("the observation does not name its PDE; give family= (on the command line --pde)")
     if num_draws < 1:
         raise UsageError(f"the number of draws must be at least 1, got {num_draws}")
-    chosen = get_family(family if family is not None else observation.family or "")
-    from_data = observation.family is not None and get_family(observation.family) is chosen
-    known_std = observation.source_prior_std if from_data else None
-    if num_modes is None:
-        known_modes = observation.num_modes if from_data else None
-        num_modes = 0 if known_std == 0 and source_prior_std is None else known_modes or DEFAULT_NUM_MODES
-    latent = Latent(
-        chosen,
-        source_prior_std=source_prior_std if source_prior_std is not None else known_std or DEFAULT_SOURCE_PRIOR_STD,
-        num_modes=num_modes,
-        bounds=_bounds(chosen, bounds, observation.bounds if from_data else None),
-    )
+    latent = _latent(observation, family, bounds, source_prior_std, num_modes)
     estimator = make_estimator(method, **options)
-    estimator.check_family(chosen)
+    estimator.check_family(latent.family)
     return estimator.estimate(observation, latent, num_draws=num_draws, seed=seed, show_progress=show_progress)
 
 
 def make_estimator(method: str, **options) -> Estimator:
-    """A method with some of its options changed."""
+    """Make a method with some of its options changed.
+
+    Args:
+        method: a name of ``latentpde list methods``.
+        options: the method's own; others are refused with a list of those that it has.
+
+    Example:
+        >>> from latentpde.estimators import make_estimator
+        >>> make_estimator("map", num_steps=80)
+        Map(num_steps=80, num_restarts=3, weight=0.01, learning_rate=0.4, start_std=1.0)
+    """
     kind = methods.get(method)
     known = [f.name for f in fields(kind)]
     unknown = sorted(set(options) - set(known))
@@ -127,10 +139,36 @@ def make_estimator(method: str, **options) -> Estimator:
 
 
 def decoder_for(observation: Observation, latent: Latent) -> Decoder:
+    """The decoder from latents to fields on the rectangle that was observed."""
     return Decoder(latent, observation.grid.extent)
 
 
-def _bounds(family: Family, given, known: Tensor | None) -> Tensor:
+def _latent(
+    observation: Observation,
+    family: str | Family | None,
+    bounds: dict[str, tuple[float, float]] | Tensor | None,
+    source_prior_std: float | None,
+    num_modes: int | None,
+) -> Latent:
+    """The prior: what was given, else what came with the observation if that names the same family, else defaults."""
+    if family is None and observation.family is None:
+        raise UsageError("the observation does not name its PDE; give family= (on the command line --pde)")
+    chosen = get_family(family if family is not None else observation.family or "")
+    from_data = observation.family is not None and get_family(observation.family) is chosen
+    known_std = observation.source_prior_std if from_data else None
+    if num_modes is None:
+        known_modes = observation.num_modes if from_data else None
+        num_modes = 0 if known_std == 0 and source_prior_std is None else known_modes or Latent.num_modes
+    return Latent(
+        chosen,
+        source_prior_std=source_prior_std if source_prior_std is not None else known_std or DEFAULT_SOURCE_PRIOR_STD,
+        num_modes=num_modes,
+        bounds=_bounds(chosen, bounds, observation.bounds if from_data else None),
+    )
+
+
+def _bounds(family: Family, given: dict[str, tuple[float, float]] | Tensor | None, known: Tensor | None) -> Tensor:
+    """The bounds that came with the data, else the family's, with those replaced that were given."""
     base = family.bounds if known is None else known
     if given is None:
         return base

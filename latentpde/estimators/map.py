@@ -42,7 +42,7 @@ class Map(Estimator):
 
     name = "map"
     summary = "the paper's test-time optimisation: Adam from several starts; a point estimate"
-    spreads = False
+    has_spread = False
 
     num_steps: int = 300
     num_restarts: int = 3

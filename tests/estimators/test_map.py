@@ -87,7 +87,7 @@ def test_every_method_works_for_every_family(method, regime):
     assert np.isfinite(draws).all()
     assert posterior.num_draws in (1, 3)
     assert np.isfinite(posterior.quantiles(resolution=8)).all()
-    assert methods.get(method).spreads or not posterior.has_spread
+    assert methods.get(method).has_spread or not posterior.has_spread
     std = posterior.std(16)
     if posterior.has_spread:
         assert (std > 0).all()

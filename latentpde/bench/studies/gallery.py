@@ -160,7 +160,7 @@ class Uncertainty(Benchmark):
 
     def _mapped(self, plan: Plan) -> list[Job]:
         """Whose spread is shown in space."""
-        spread = [row for row in plan.rows if methods.get(row.method).spreads]
+        spread = [row for row in plan.rows if methods.get(row.method).has_spread]
         rows = [row for row in spread if row.name in PosteriorSamples.rows] or spread[:1]
         return jobs_on(rows, REPRESENTATIVES, drawn="spread")
 

@@ -57,7 +57,7 @@ class Calibration(Benchmark):
         return [
             some if some.method == "enkf" else with_options(some, num_draws=NUM_DRAWS)
             for some in named
-            if methods.get(some.method).spreads
+            if methods.get(some.method).has_spread
         ]
 
     def jobs(self, plan: Plan) -> list[Job]:

@@ -27,7 +27,7 @@ class Enc(Estimator):
 
     name = "enc"
     summary = "the paper's amortised encoder: one pass of a trained network; a point estimate"
-    spreads = False
+    has_spread = False
 
     weights: str | Path = SHIPPED
 

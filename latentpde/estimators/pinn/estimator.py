@@ -107,7 +107,7 @@ class Pinn(Estimator):
 
     name = "pinn"
     summary = "a physics-informed neural network per case; the PDE is a penalty; a point estimate"
-    spreads = False
+    has_spread = False
 
     # The weights of data, initial state, residual and coefficients, and num_harmonics, are the best over all families
     # in tools/tune_pinn.py (4 validation cases of each of 4 regimes, one seed); the others were set by hand on

@@ -79,7 +79,7 @@ def _score(regime: str, mask: str, start: int, stop: int) -> list[dict]:
 
 
 def summarise() -> None:
-    from latentpde.scores.calibration import rank_uniformity
+    from latentpde.scores.ranks import rank_uniformity
 
     records = [r for path in sorted(RAW.glob(f"exact-{SEED}-*.jsonl")) for r in _lines(path)]
     scores = ("rmse", "psd", "psd_of_draws", "crps", "coverage90", "coverage50", "trusted", "evaluations")

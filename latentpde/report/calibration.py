@@ -14,15 +14,8 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from latentpde.report.fields import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
-from latentpde.scores.calibration import (
-    ecdf_band,
-    expected_coverage,
-    grouped,
-    rank_counts,
-    ranks_of,
-    standard_error,
-    uniformity,
-)
+from latentpde.scores.calibration import expected_coverage, grouped, ranks_of, standard_error, uniformity
+from latentpde.scores.ranks import ecdf_band, rank_counts
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -14,11 +14,25 @@ if TYPE_CHECKING:
 
 
 def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
-    """Mean scores over the cases, and the list of each per case.
+    """Score a reconstruction against the truths of its cases, at the last time and on the truth's grid.
 
-    CRPS is the fair estimator where the reconstruction keeps its draws; from its quantiles, and so approximate,
-    where it does not; and the MAE for a point estimate, which is what CRPS then is. ``crps_estimator`` says which.
-    Coverage is that of the central 90 % interval. What a method without a spread cannot have is ``None``.
+    Args:
+        reconstruction: the content of ``out.nc``, or `latentpde.Posterior.summary`.
+        cases: the cases in the same order, in the layout of ``cases.nc``, with their group ``truth``.
+
+    Returns:
+        The mean of each score over the cases, and under ``per_case`` the list of its values. ``crps`` is the fair
+        estimator where the reconstruction keeps its draws; from its quantiles, and so approximate, where it does not;
+        and the MAE for a point estimate, which is what CRPS then is; ``crps_estimator`` says which. ``coverage90`` is
+        that of the central 90 % interval. What a method without a spread cannot have is ``None``.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("balanced", num=2, seed=3, shape=(32, 32), num_modes=2, sparsity=0.3)
+        >>> posterior = lp.reconstruct(cases, method="map", num_steps=20)
+        >>> scores = evaluate(posterior.summary(resolution=32), cases)
+        >>> scores["num_cases"], scores["crps_estimator"], scores["crps"] == scores["mae"]
+        (2, 'point', True)
     """
     if "truth" not in cases.children or "field" not in cases["truth"]:
         raise DataError("the cases hold no truth to compare with; expected a group 'truth' with a variable 'field'")
@@ -58,7 +72,7 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
 
 
 def _values(array: xr.DataArray) -> np.ndarray:
-    """Float64 values with axes (case, [draw or quantile,] y, x)."""
+    """Values in float64 with the axes ``(case, [draw or quantile,] y, x)``, a case axis added where there is none."""
     axes = ("case", *(d for d in ("draw", "quantile") if d in array.dims), "y", "x")
     if {*array.dims, "case"} != set(axes) or array.dtype.kind not in "biuf":
         raise DataError(
@@ -70,7 +84,7 @@ def _values(array: xr.DataArray) -> np.ndarray:
 
 
 def _fields(array: xr.DataArray, shape: tuple[int, ...]) -> np.ndarray:
-    """Values, resampled to the truth's grid where they differ."""
+    """Values as `_values` gives them, resampled to a grid of this shape where theirs is another."""
     values = _values(array)
     if values.shape[-2:] == shape:
         return values

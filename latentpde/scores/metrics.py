@@ -5,16 +5,14 @@ axis before them, so fields ``(case, y, x)`` score ``(case,)`` and a single fiel
 mean over cases is the caller's. Arrays and tensors must agree in shape; ``xarray.DataArray`` axes are found
 by name, broadcast by name, and what remains is a DataArray again. All arithmetic is in float64.
 
-Point metrics: `rmse`, `mae`, `psd_log_error`. Ensemble metrics: `crps`, `coverage`, `spread_error`,
-`rank_histogram`. `score` gives a table's row at once.
+Point metrics: `rmse`, `mae`, `psd_log_error`. Ensemble metrics: `crps`, `coverage`, `spread_error`, and
+`latentpde.scores.ranks.rank_histogram`. `score` gives a table's row at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, wraps
-from inspect import signature
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import scoringrules
@@ -22,6 +20,7 @@ from jaxtyping import Float, Int
 from scipy import sparse
 
 from latentpde.errors import DataError, UsageError
+from latentpde.scores.arrays import ENSEMBLE, FIELD, Array, count_draws, metric, require_two_draws
 
 __all__ = [
     "PSD_FLOOR",
@@ -29,10 +28,10 @@ __all__ = [
     "crps",
     "crps_from_quantiles",
     "ensemble_size",
+    "ensemble_spread",
     "mae",
     "psd_log_error",
     "radial_psd",
-    "rank_histogram",
     "rmse",
     "score",
     "spread_error",
@@ -41,75 +40,48 @@ __all__ = [
 #: Power below which a spectrum counts as empty. It is part of the definition of `psd_log_error`.
 PSD_FLOOR = 1e-12
 
-#: A numpy array, a torch tensor or an xarray.DataArray; the functions below see float64 numpy arrays.
-Array: TypeAlias = Any
 
-_FIELD = ("y", "x")
-_ENSEMBLE = ("draw", "y", "x")
-
-
-def _metric(*, result: tuple[str, ...] = (), **core_dims: tuple[str, ...]) -> Callable[[Callable], Callable]:
-    """Let a function of finite float64 arrays take tensors and DataArrays, and refuse data that do not fit.
-
-    Args:
-        result: names of the axes that the function adds.
-        core_dims: for each array argument, the axes that the function reduces. The first argument has all of them.
-    """
-
-    def decorate(function: Callable) -> Callable:
-        parameters = signature(function)
-
-        @wraps(function)
-        def metric(*args, **kwargs):
-            options = parameters.bind(*args, **kwargs).arguments
-            arrays = [_without_torch(options.pop(name)) for name in core_dims]
-            labelled = any(hasattr(array, "dims") for array in arrays)
-
-            def evaluate(*arrays: np.ndarray):
-                fields = {
-                    name: _complete(name, array, core_dims[name]) for name, array in zip(core_dims, arrays, strict=True)
-                }
-                if not labelled:
-                    _require_matching_shapes(fields, core_dims)
-                return function(**fields, **options)
-
-            if labelled:
-                return _apply_by_name(function.__name__, evaluate, arrays, list(core_dims.values()), result)
-            return evaluate(*arrays)
-
-        return metric
-
-    return decorate
-
-
-@_metric(prediction=_FIELD, truth=_FIELD)
+@metric(prediction=FIELD, truth=FIELD)
 def rmse(prediction: Float[Array, "*#batch y x"], truth: Float[Array, "*#batch y x"]) -> Float[Array, "*batch"]:
-    r"""Root mean square error over the grid.
+    r"""Root mean square error over the grid, in the field's units.
 
     .. math:: \Big( \frac1d \sum_j (\hat u_j - u_j)^2 \Big)^{1/2}
+
+    Example:
+        >>> float(rmse(np.array([[0.0, 3.0]]), np.array([[4.0, 0.0]])))  # of 1 x 2 cells: sqrt((16 + 9) / 2)
+        3.5355339059327378
     """
     return np.sqrt(np.mean((prediction - truth) ** 2, axis=(-2, -1)))
 
 
-@_metric(prediction=_FIELD, truth=_FIELD)
+@metric(prediction=FIELD, truth=FIELD)
 def mae(prediction: Float[Array, "*#batch y x"], truth: Float[Array, "*#batch y x"]) -> Float[Array, "*batch"]:
-    r"""Mean absolute error over the grid; the CRPS of a forecast that is a single field.
+    r"""Mean absolute error over the grid, in the field's units; the CRPS of a forecast that is a single field.
 
     .. math:: \frac1d \sum_j |\hat u_j - u_j|
+
+    Example:
+        >>> float(mae(np.array([[0.0, 3.0]]), np.array([[4.0, 0.0]])))
+        3.5
     """
     return np.mean(np.abs(prediction - truth), axis=(-2, -1))
 
 
-@_metric(field=_FIELD, result=("k",))
+@metric(field=FIELD, result=("k",))
 def radial_psd(field: Float[Array, "*batch y x"]) -> Float[Array, "*batch k"]:
-    r"""Radially averaged power spectral density.
+    r"""Radially averaged power spectral density of a field.
 
     .. math:: P(k) = \frac{1}{|A_k|} \sum_{\xi \in A_k} \frac{|\hat u(\xi)|^2}{HW},
               \qquad A_k = \{\xi : k - \tfrac12 \le |\xi| < k + \tfrac12\}
 
-    for ``k = 1 .. floor(min(H, W) / 2)``; entry 0 is ``k = 1``. The transform is the unnormalised DFT of the field
-    less its mean, and ``xi`` runs over the mode numbers of the full plane: ``xi = (1, 0)`` is one period along
-    the whole of y, whatever the grid's extent.
+    for ``k = 1 .. floor(min(H, W) / 2)`` on ``H x W`` cells, at least 2 a side; entry 0 is ``k = 1``. The transform is
+    the unnormalised DFT of the field less its mean, and ``xi`` runs over the mode numbers of the full plane:
+    ``xi = (1, 0)`` is one period along the whole of y, whatever the grid's extent.
+
+    Example:
+        >>> wave = np.cos(2 * np.pi * 2 * np.arange(8) / 8) * np.ones((8, 1))  # two periods along x
+        >>> radial_psd(wave).round(3).tolist()
+        [0.0, 2.667, 0.0, 0.0]
     """
     shape = field.shape[-2:]
     if min(shape) < 2:
@@ -135,7 +107,7 @@ def _annulus_means(ny: int, nx: int) -> sparse.csr_array:
     return sparse.csr_array((weights, (modes, annulus[modes] - 1)), shape=(annulus.size, min(ny, nx) // 2))
 
 
-@_metric(prediction=_FIELD, truth=_FIELD)
+@metric(prediction=FIELD, truth=FIELD)
 def psd_log_error(
     prediction: Float[Array, "*#batch y x"], truth: Float[Array, "*#batch y x"], *, floor: float = PSD_FLOOR
 ) -> Float[Array, "*batch"]:
@@ -144,26 +116,38 @@ def psd_log_error(
     .. math:: \Big( \frac1K \sum_{k=1}^K \big[ \log_{10} \max(P_{\hat u}(k), \varepsilon)
               - \log_{10} \max(P_u(k), \varepsilon) \big]^2 \Big)^{1/2}
 
-    Blind to where things are, and every scale weighs the same however little energy it holds; where one
+    It is blind to where things are, and every scale weighs the same however little energy it holds. Where one
     spectrum is empty the floor decides the score, so quote it beside the number.
 
     Args:
-        floor: the ``epsilon`` above, in units of `radial_psd`.
+        prediction: the reconstructed fields.
+        truth: the true fields.
+        floor: the ``epsilon`` above, positive, in units of `radial_psd`.
+
+    Example:
+        >>> field = np.random.default_rng(0).normal(size=(8, 8))
+        >>> round(float(psd_log_error(10 * field, field)), 6)  # ten times the amplitude, a hundred times the power
+        2.0
     """
     decades = [np.log10(np.maximum(radial_psd(field), floor)) for field in (prediction, truth)]
     return np.sqrt(np.mean((decades[0] - decades[1]) ** 2, axis=-1))
 
 
-@_metric(draws=_ENSEMBLE, truth=_FIELD)
+@metric(draws=ENSEMBLE, truth=FIELD)
 def crps(draws: Float[Array, "*#batch draw y x"], truth: Float[Array, "*#batch y x"]) -> Float[Array, "*batch"]:
-    r"""Fair continuous ranked probability score, averaged over the grid.
+    r"""Fair continuous ranked probability score, averaged over the grid, in the field's units.
 
     .. math:: \frac1S \sum_s |u^{(s)} - u| - \frac{1}{2 S (S-1)} \sum_{s \ne t} |u^{(s)} - u^{(t)}|
 
-    Fair: its expectation does not depend on the number of draws, so ensembles of different sizes compare. In
+    It is fair: its expectation does not depend on the number of draws, so ensembles of different sizes compare. In
     exchange a single value may be negative, and one draw has no score.
+
+    Example:
+        >>> draws = np.array([[[1.0]], [[3.0]]])  # two draws of a field of one cell
+        >>> float(crps(draws, np.array([[0.0]])))  # their mean distance from the truth, 2, less half their own, 1
+        1.0
     """
-    _require_two(draws, "the fair CRPS divides by S (S - 1); the score of a single field is its MAE")
+    require_two_draws(draws, "the fair CRPS divides by S (S - 1); the score of a single field is its MAE")
     # The probability-weighted-moment form is the same number without the S x S differences of every cell.
     # The CRPS is translation invariant, and sums of errors lose fewer digits than sums of values.
     errors = np.sort(draws - truth[..., None, :, :], axis=-3)
@@ -173,7 +157,7 @@ def crps(draws: Float[Array, "*#batch draw y x"], truth: Float[Array, "*#batch y
     return np.asarray(at_cells).mean(axis=(-2, -1))
 
 
-@_metric(quantiles=("quantile", "y", "x"), truth=_FIELD)
+@metric(quantiles=("quantile", "y", "x"), truth=FIELD)
 def crps_from_quantiles(
     levels: Sequence[float] | Float[Array, " quantile"],
     quantiles: Float[Array, "*#batch quantile y x"],
@@ -184,13 +168,18 @@ def crps_from_quantiles(
     .. math:: \mathrm{CRPS} = 2 \int_0^1 \rho_p(u - q_p) \, dp \approx 2 \sum_i w_i \, \rho_{p_i}(u - q_{p_i}),
               \qquad \rho_p(e) = \max(p e, (p - 1) e)
 
-    ``w_i`` is the length of the part of (0, 1) that lies nearest to ``p_i``, which makes evenly spread midpoints
-    the plain mean. It is a quadrature, not the fair estimator: with levels 0.05, 0.25, 0.5, 0.75, 0.95 a
-    calibrated Gaussian scores 3 % too low.
+    ``w_i`` is the length of the part of (0, 1) that lies nearest to ``p_i``, so evenly spaced midpoints give the plain
+    mean. It is a quadrature, not the fair estimator: with levels 0.05, 0.25, 0.5, 0.75, 0.95 a calibrated Gaussian
+    scores 3 % too low.
 
     Args:
         levels: increasing probabilities in (0, 1), one per quantile.
-        quantiles: the fields at those levels, on the axis ``quantile``.
+        quantiles: the fields at those levels, with the axes ``(..., quantile, y, x)``.
+        truth: the true fields.
+
+    Example:
+        >>> float(crps_from_quantiles([0.25, 0.75], np.array([[[1.0]], [[3.0]]]), np.array([[0.0]])))
+        1.5
     """
     p = np.asarray(levels, dtype=np.float64)
     if p.shape != quantiles.shape[-3:-2] or p.size == 0:
@@ -204,7 +193,7 @@ def crps_from_quantiles(
     return 2 * pinball.mean(axis=(-2, -1)) @ weights
 
 
-@_metric(draws=_ENSEMBLE, truth=_FIELD)
+@metric(draws=ENSEMBLE, truth=FIELD)
 def coverage(
     draws: Float[Array, "*#batch draw y x"], truth: Float[Array, "*#batch y x"], level: float = 0.9
 ) -> Float[Array, "*batch"]:
@@ -216,64 +205,62 @@ def coverage(
     exchangeable with the draws lies below it with that probability. Other rules make calibrated ensembles look
     overconfident. Below ``(1 + c) / (1 - c)`` draws, 19 for ``c = 0.9``, the interval is the ensemble's whole
     range, and a calibrated ensemble can reach only ``(S - 1) / (S + 1)``.
+
+    Args:
+        draws: an ensemble of at least 2 fields.
+        truth: the true fields.
+        level: probability of the central interval, in (0, 1).
+
+    Example:
+        >>> draws = np.linspace(-1, 1, 19)[:, None, None] * np.ones((1, 2))  # 19 draws of a field of 1 x 2 cells
+        >>> float(coverage(draws, np.array([[0.5, 2.0]])))  # the second cell's truth lies outside
+        0.5
     """
     if not 0 < level < 1:
         raise UsageError(f"the level of a central interval lies between 0 and 1, got {level}")
-    _require_two(draws, "an interval needs both ends")
+    require_two_draws(draws, "an interval needs both ends")
     tail = (1 - level) / 2
     low, high = np.quantile(draws, [tail, 1 - tail], axis=-3, method="weibull")
     return np.mean((low <= truth) & (truth <= high), axis=(-2, -1))
 
 
-@_metric(draws=_ENSEMBLE, truth=_FIELD)
-def spread_error(draws: Float[Array, "*#batch draw y x"], truth: Float[Array, "*#batch y x"]) -> Float[Array, "*batch"]:
-    r"""Spread of the ensemble over the error of its mean: 1 if calibrated, below 1 if overconfident.
+@metric(draws=ENSEMBLE)
+def ensemble_spread(draws: Float[Array, "*batch draw y x"]) -> Float[Array, "*batch"]:
+    r"""Standard deviation of the ensemble, root mean square over the grid, as it compares with its mean's error.
 
-    .. math:: \Big( \frac{S+1}{S} \cdot \frac1d \sum_j s_j^2 \Big)^{1/2} \Big/ \; \mathrm{RMSE}(\bar u, u)
+    .. math:: \Big( \frac{S+1}{S} \cdot \frac1d \sum_j s_j^2 \Big)^{1/2}
 
     ``s^2`` is the unbiased variance over draws. The truth differs from the mean of ``S`` draws by its own variance
-    and by that of the mean, hence ``(S + 1) / S``. An exact mean gives ``inf``, or NaN where nothing spreads.
+    and by that of the mean, hence ``(S + 1) / S``.
+
+    Example:
+        >>> float(ensemble_spread(np.array([[[-1.0]], [[1.0]]])))  # sqrt(3 / 2 * 2)
+        1.7320508075688772
     """
-    _require_two(draws, "one draw has no spread")
+    require_two_draws(draws, "one draw has no spread")
     num_draws = draws.shape[-3]
-    spread = np.sqrt((num_draws + 1) / num_draws * draws.var(axis=-3, ddof=1).mean(axis=(-2, -1)))
+    return np.sqrt((num_draws + 1) / num_draws * draws.var(axis=-3, ddof=1).mean(axis=(-2, -1)))
+
+
+@metric(draws=ENSEMBLE, truth=FIELD)
+def spread_error(draws: Float[Array, "*#batch draw y x"], truth: Float[Array, "*#batch y x"]) -> Float[Array, "*batch"]:
+    r"""Spread of the ensemble (`ensemble_spread`) over the RMSE of its mean: 1 if calibrated, below 1 if overconfident.
+
+    An exact mean gives ``inf``, or NaN where all draws are the same.
+
+    Example:
+        >>> float(spread_error(np.array([[[-1.0]], [[1.0]]]), np.array([[2.0]])))
+        0.8660254037844386
+    """
+    spread = ensemble_spread(draws)
     error = np.sqrt(np.mean((draws.mean(axis=-3) - truth) ** 2, axis=(-2, -1)))
     with np.errstate(divide="ignore", invalid="ignore"):
         return spread / error
 
 
-@_metric(draws=_ENSEMBLE, truth=_FIELD, result=("rank",))
-def rank_histogram(
-    draws: Float[Array, "*#batch draw y x"],
-    truth: Float[Array, "*#batch y x"],
-    *,
-    generator: np.random.Generator | None = None,
-    seed: int = 0,
-) -> Int[Array, "*batch rank"]:
-    r"""How many cells have their truth above exactly ``r`` of the draws, for ``r = 0 .. S``.
-
-    .. math:: h_r = \#\{ j : \operatorname{rank}_j = r \}, \qquad
-              \operatorname{rank}_j = \#\{ s : u^{(s)}_j < u_j \} + \mathcal U\{0, \dots, \#\{ s : u^{(s)}_j = u_j \}\}
-
-    Flat if truth and draws are exchangeable; a U shape is overconfidence, a dome underconfidence, a slope bias.
-
-    Args:
-        generator: breaks ties; ``seed`` makes one where it is not given.
-    """
-    generator = np.random.default_rng(seed) if generator is None else generator
-    truth = truth[..., None, :, :]
-    below, ties = np.sum(draws < truth, axis=-3), np.sum(draws == truth, axis=-3)
-    ranks = below + generator.integers(0, ties, endpoint=True)
-
-    *batch, ny, nx = ranks.shape
-    num_ranks, num_fields = draws.shape[-3] + 1, int(np.prod(batch))
-    bins = ranks.reshape(num_fields, ny * nx) + num_ranks * np.arange(num_fields)[:, None]
-    return np.bincount(bins.ravel(), minlength=num_fields * num_ranks).reshape(*batch, num_ranks)
-
-
-@_metric(draws=_ENSEMBLE)
+@metric(draws=ENSEMBLE)
 def ensemble_size(draws: Float[Array, "*batch draw y x"], tolerance: float) -> Int[Array, "*batch"]:
-    r"""Draws needed for the ensemble mean to be within ``tolerance`` of the posterior mean.
+    r"""Number of draws that the ensemble mean needs to be within ``tolerance`` of the posterior mean.
 
     .. math:: K = \Big\lceil \frac{\operatorname{tr} \Sigma}{d \, \varepsilon^2} \Big\rceil
 
@@ -281,25 +268,37 @@ def ensemble_size(draws: Float[Array, "*batch draw y x"], tolerance: float) -> I
     number per case: to be safe for all of them, take the largest.
 
     Args:
-        draws: a pilot ensemble, whose unbiased variances stand for ``Sigma``.
-        tolerance: the root mean square error allowed, in the field's units.
+        draws: a pilot ensemble of at least 2 fields, whose unbiased variances stand for ``Sigma``.
+        tolerance: the root mean square error allowed, positive, in the field's units.
+
+    Example:
+        >>> int(ensemble_size(np.array([[[-1.0]], [[1.0]]]), tolerance=0.1))
+        200
     """
     if not tolerance > 0:
         raise UsageError(f"the tolerance of an ensemble mean must be positive, got {tolerance}")
-    _require_two(draws, "one draw has no variance")
+    require_two_draws(draws, "one draw has no variance")
     variance = draws.var(axis=-3, ddof=1).mean(axis=(-2, -1))
     return np.maximum(np.ceil(variance / tolerance**2), 1).astype(np.int64)
 
 
 def score(mean: Array, truth: Array, draws: Array | None = None) -> dict[str, np.ndarray]:
-    """Everything a table needs, per case: ``rmse, mae, psd, crps, coverage90, spread_error``.
+    """Everything that a table needs, per case: ``rmse, mae, psd, crps, coverage90, spread_error``.
 
-    ``rmse``, ``mae`` and ``psd`` (`psd_log_error`) judge ``mean``; the others judge ``draws``. Without draws, or with
-    only one, the forecast is the point estimate ``mean``: its ``crps`` is then its MAE, the CRPS of a point
-    mass, and ``coverage90`` and ``spread_error`` are NaN.
+    Args:
+        mean: the reconstructed fields, ``(..., y, x)``, which ``rmse``, ``mae`` and ``psd`` (`psd_log_error`) judge.
+        truth: the true fields.
+        draws: the ensembles, ``(..., draw, y, x)``, which the other scores judge. Without draws, or with only one, the
+            forecast is the point estimate ``mean``: its ``crps`` is then its MAE, the CRPS of a point mass, and
+            ``coverage90`` and ``spread_error`` are NaN.
+
+    Example:
+        >>> scores = score(np.zeros((2, 4, 4)), np.ones((2, 4, 4)))
+        >>> scores["rmse"].tolist(), scores["crps"].tolist()
+        ([1.0, 1.0], [1.0, 1.0])
     """
     scores = {"rmse": rmse(mean, truth), "mae": mae(mean, truth), "psd": psd_log_error(mean, truth)}
-    if draws is not None and _num_draws(draws) > 1:
+    if draws is not None and count_draws(draws) > 1:
         scores |= {
             "crps": crps(draws, truth),
             "coverage90": coverage(draws, truth, level=0.9),
@@ -313,65 +312,3 @@ def score(mean: Array, truth: Array, draws: Array | None = None) -> dict[str, np
         name: np.array(values.transpose(*order, missing_dims="ignore") if hasattr(values, "dims") else values)
         for name, values in scores.items()
     }
-
-
-def _without_torch(array: Array) -> Array:
-    if hasattr(array, "dims"):
-        return array
-    if hasattr(array, "detach"):
-        array = array.detach().cpu().double().numpy()
-    return np.asarray(array)
-
-
-def _complete(name: str, array: np.ndarray, axes: tuple[str, ...]) -> np.ndarray:
-    if array.ndim < len(axes) or 0 in array.shape[array.ndim - len(axes) :]:
-        raise DataError(f"{name} needs the axes (..., {', '.join(axes)}), none of them empty, got shape {array.shape}")
-    array = np.asarray(array, dtype=np.float64)
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise DataError(
-            f"{name} must be finite everywhere, found {bad.sum()} of {bad.size} values NaN or infinite, the first at "
-            f"index {first}; fill the gaps, or cut both fields to where they are known"
-        )
-    return array
-
-
-def _require_matching_shapes(arrays: dict[str, np.ndarray], core_dims: dict[str, tuple[str, ...]]) -> None:
-    leader, first = next(iter(arrays.items()))
-    num_batch = first.ndim - len(core_dims[leader])
-    sizes = dict(zip(core_dims[leader], first.shape[num_batch:], strict=True))
-    for name, array in arrays.items():
-        expected = (*first.shape[:num_batch], *(sizes[axis] for axis in core_dims[name]))
-        if array.shape != expected:
-            raise DataError(
-                f"{name} should have shape {expected} to go with {leader} of shape {first.shape}, got {array.shape}"
-            )
-
-
-def _apply_by_name(metric: str, evaluate: Callable, arrays: list, core_dims: list, result: tuple[str, ...]) -> Array:
-    import xarray as xr  # half a second, which callers with plain arrays need not wait for
-
-    try:
-        return xr.apply_ufunc(
-            evaluate, *arrays, input_core_dims=core_dims, output_core_dims=[result], join="exact", keep_attrs=True
-        )
-    except (DataError, UsageError):
-        raise
-    except ValueError as error:
-        raise DataError(f"{metric} cannot match its arrays by name: {error}") from error
-
-
-def _num_draws(draws: Array) -> int:
-    sizes = (
-        draws.sizes if hasattr(draws, "dims") else dict(zip(("x", "y", "draw"), np.shape(draws)[::-1], strict=False))
-    )
-    if "draw" not in sizes:
-        raise DataError(f"draws needs the axes (..., draw, y, x), got {dict(sizes)}")
-    return sizes["draw"]
-
-
-def _require_two(draws: np.ndarray, why: str) -> None:
-    num_draws = draws.shape[-3]
-    if num_draws < 2:
-        raise DataError(f"expected at least 2 draws, got {num_draws} in an ensemble of shape {draws.shape}: {why}")

@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from latentpde.errors import DataError, UsageError
 from latentpde.scores import metrics
+from latentpde.scores.ranks import rank_histogram
 
 SHAPES = [(8, 8), (7, 7), (6, 10), (9, 4), (5, 12), (2, 2), (2, 3)]
 shapes = st.tuples(st.integers(2, 13), st.integers(2, 13))
@@ -211,32 +212,6 @@ def test_spread_error_of_an_exact_mean_is_infinite_or_undefined():
     assert np.isnan(metrics.spread_error(0 * draws, np.zeros((2, 2))))
 
 
-def test_rank_histogram_counts_draws_below_the_truth():
-    draws, truth = rng().normal(size=(2, 3, 4, 6, 5)), rng(1).normal(size=(2, 3, 6, 5))
-    counts = metrics.rank_histogram(draws, truth)
-    assert counts.shape == (2, 3, 5)
-    for i, j in np.ndindex(2, 3):
-        ranks = [sum(draws[i, j, s, y, x] < truth[i, j, y, x] for s in range(4)) for y, x in np.ndindex(6, 5)]
-        np.testing.assert_array_equal(counts[i, j], [ranks.count(r) for r in range(5)])
-
-
-@pytest.mark.parametrize("decimals", [None, 0])
-def test_rank_histogram_is_flat_for_exchangeable_draws_even_with_ties(decimals):
-    members = rng().normal(size=(10, 100, 100))
-    members = members if decimals is None else np.round(members, decimals)
-    counts = metrics.rank_histogram(members[:-1], members[-1])
-    assert counts.sum() == 10_000
-    # 33.7 is the 0.9999 quantile of chi-squared with 9 degrees of freedom.
-    assert np.sum((counts - 1000) ** 2 / 1000) < 33.7
-
-
-def test_rank_histogram_breaks_ties_by_seed_or_generator():
-    tied = np.zeros((5, 8, 8))
-    by_seed = metrics.rank_histogram(tied[:4], tied[4], seed=3)
-    np.testing.assert_array_equal(by_seed, metrics.rank_histogram(tied[:4], tied[4], generator=rng(3)))
-    assert np.any(by_seed != metrics.rank_histogram(tied[:4], tied[4], seed=4))
-
-
 def test_ensemble_size_is_the_smallest_that_meets_the_tolerance():
     draws = rng().normal(scale=0.5, size=(3, 40, 6, 7))
     sizes = metrics.ensemble_size(draws, 0.1)
@@ -290,7 +265,8 @@ METRICS = {
     "crps_from_quantiles": (lambda f, t, d: metrics.crps_from_quantiles(*levels_and_quantiles(d), t), {1, 2}),
     "coverage": (lambda f, t, d: metrics.coverage(d, t, level=0.5), {1, 2}),
     "spread_error": (lambda f, t, d: metrics.spread_error(d, t), {1, 2}),
-    "rank_histogram": (lambda f, t, d: metrics.rank_histogram(d, t, seed=1), {1, 2}),
+    "rank_histogram": (lambda f, t, d: rank_histogram(d, t, seed=1), {1, 2}),
+    "ensemble_spread": (lambda f, t, d: metrics.ensemble_spread(d), {2}),
     "ensemble_size": (lambda f, t, d: metrics.ensemble_size(d, 0.1), {2}),
 }
 
@@ -381,7 +357,7 @@ def test_shapes_that_disagree_are_refused_not_broadcast(metric):
         metric(np.zeros((3, 4, 5)), np.zeros((4, 5)))
 
 
-@pytest.mark.parametrize("metric", [metrics.crps, metrics.coverage, metrics.spread_error, metrics.rank_histogram])
+@pytest.mark.parametrize("metric", [metrics.crps, metrics.coverage, metrics.spread_error, rank_histogram])
 def test_ensembles_and_truths_that_disagree_are_refused(metric):
     with pytest.raises(DataError, match=r"truth should have shape \(4, 5\) to go with draws of shape \(3, 4, 5\)"):
         metric(np.zeros((3, 4, 5)), np.zeros((5, 4)))

@@ -14,7 +14,8 @@ from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.errors import UsageError
 from latentpde.estimators import methods
 from latentpde.pde import families
-from latentpde.scores.calibration import LEVELS, compare, ecdf_band, holm, rank_uniformity
+from latentpde.scores.calibration import LEVELS, compare
+from latentpde.scores.ranks import ecdf_band, holm, rank_uniformity
 from latentpde.simulation import regimes
 
 NUM_DRAWS = 39  # the ends of 50 % and 90 % intervals are then draws

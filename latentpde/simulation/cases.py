@@ -235,11 +235,11 @@ class Simulation:
         return xr.DataTree.from_dict({"/": root, "/truth": truth})
 
     def _attributes(self) -> dict:
-        regime = self._regime
+        regime, times = self._regime, np.asarray(self._times)
         return {
             "family": regime.family,
             "regime": regime.name,
-            "time": np.asarray(self._times) if len(self._times) > 1 else float(self._times[0]),
+            "time": times if times.size > 1 else float(times[0]),
             "noise_std": self.noise_std,
             "observed_kind": self.observed,
             "pooling": self.pooling,

@@ -1,7 +1,7 @@
 """Diffusion over latents: the schedule of noise, the reverse chain, and the physics that guides it."""
 
-from latentpde.diffusion.guidance import Guidance, Refinement
+from latentpde.diffusion.guidance import Guidance
 from latentpde.diffusion.sampler import ReverseChain
 from latentpde.diffusion.schedule import Schedule
 
-__all__ = ["Guidance", "Refinement", "ReverseChain", "Schedule"]
+__all__ = ["Guidance", "ReverseChain", "Schedule"]

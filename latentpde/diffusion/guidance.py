@@ -1,18 +1,19 @@
-r"""Physics in the reverse chain: clean latents pulled towards the readings, during it and after.
+r"""Guidance: in each reverse step, the predicted clean latents are pulled towards the readings.
 
-During the chain, each predicted clean latent takes a few clipped gradient steps down the masked residual (after Chung
-et al., 2023),
+Each predicted clean latent takes a few clipped gradient steps down the masked residual :math:`J`
+(`ObservationOperator.residual`), after Chung et al. (2023),
 
 .. math:: \hat z_0 \leftarrow \hat z_0 - \eta\,\gamma\, \mathrm{clip}(\nabla J(\hat z_0), -c, c)
 
-and after it Adam minimises :math:`J(z) + \lambda \lVert z - z_\text{diff} \rVert^2`. Both use the project's one
-residual, `ObservationOperator.residual`, and so the exact solver on the coarse grid.
+The gradient is taken, clipped and applied with respect to the raw latent :math:`z = [r, q]` of `latentpde.latent`: raw
+coefficients, and source coefficients in the source's own units. It is not taken in the normalised coordinates that the
+denoiser works in, so the step does not depend on how a network was trained.
 
 Given the coefficients, :math:`J` is a flat quadratic in the source, for which the paper's step is safe. In the
 coefficients it is neither flat nor convex: for waves, the same step from a good estimate triples the residual and ends
-where the sigmoid is flat. So their step is guarded: a member's coefficients move only where that lowers its residual.
-Where it does not, they stay and their next step is a quarter as long; where it does, the next is half as long again, up
-to the paper's.
+where the sigmoid is flat. So the step of the coefficients is guarded: a draw's coefficients move only where that lowers
+its residual. Where it does not, they stay and their next step is a quarter as long; where it does, the next is half as
+long again, up to the paper's.
 """
 
 from __future__ import annotations
@@ -24,22 +25,35 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.adam import Adam
 from latentpde.errors import UsageError
 from latentpde.operator import ObservationOperator
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guidance:
-    """Steps down the residual, inside the chain.
+    """Gradient steps down the residual, taken by the predicted clean latents inside the reverse chain.
 
     Args:
-        scale: ``gamma``; 0 for no guidance.
-        rate: ``eta``.
-        num_steps: inner steps per reverse step.
-        clip: largest size of a gradient's entry.
-        below: guided are the steps below this share of the schedule.
+        scale: ``gamma``, not negative; 0 for no guidance.
+        rate: ``eta``, not negative. Only the product of scale and rate matters; the paper names both.
+        num_steps: gradient steps in each reverse step.
+        clip: largest absolute value of an entry of the gradient; positive.
+        below: share of the noise schedule, from 0 to 1; only steps below it are guided.
         guard: whether coefficients move only where the residual falls; false for the paper's plain steps.
+
+    >>> from latentpde.decoder import Decoder
+    >>> from latentpde.latent import Latent
+    >>> from latentpde.observation import Observation
+    >>> from latentpde.pde import get_family
+    >>> values = torch.arange(64.0).reshape(8, 8).cos()
+    >>> data = Observation.from_arrays(values, initial=values.T, noise_std=0.1, times=[0.25])
+    >>> latent = Latent(get_family("advection_diffusion"), num_modes=2)
+    >>> operator = ObservationOperator(data, Decoder(latent))
+    >>> z = torch.zeros(1, 3, latent.size, dtype=torch.float64)  # one case, three draws
+    >>> guidance = Guidance(scale=1.0)
+    >>> guided, _ = guidance(z, operator, guidance.first_sizes(num_cases=1, num_draws=3))
+    >>> bool((operator.residual(guided) < operator.residual(z)).all())
+    True
     """
 
     scale: float = 80.0
@@ -53,17 +67,19 @@ class Guidance:
         if not all(0 <= value < math.inf for value in (self.scale, self.rate)) or self.num_steps < 0:
             raise UsageError("guidance needs a scale, a rate and a number of steps that are not negative, and finite")
         if not self.clip > 0 or not 0 <= self.below <= 1:
-            raise UsageError("guidance needs a positive clip, and a share of the chain between 0 and 1")
+            raise UsageError("guidance needs a positive clip, and a share of the schedule between 0 and 1")
 
     @property
     def step_size(self) -> float:
+        """Length of a step per unit of the clipped gradient: ``eta`` times ``gamma``."""
         return self.rate * self.scale
 
-    def active(self, step: int, total: int) -> bool:
-        return step < self.below * total and self.num_steps > 0 and self.step_size > 0
+    def active(self, step: int, num_schedule_steps: int) -> bool:
+        """Whether the reverse step ``step`` of a noise schedule with so many steps is guided."""
+        return step < self.below * num_schedule_steps and self.num_steps > 0 and self.step_size > 0
 
     def first_sizes(self, num_cases: int, num_draws: int) -> Float[Tensor, "case draw 1"]:
-        """Step sizes of the coefficients at the start of a chain."""
+        """Step sizes of the coefficients at the start of a chain: all as long as the paper's."""
         return torch.full((num_cases, num_draws, 1), self.step_size, dtype=torch.float64)
 
     def __call__(
@@ -72,14 +88,14 @@ class Guidance:
         operator: ObservationOperator,
         sizes: Float[Tensor, "case draw 1"],
     ) -> tuple[Float[Tensor, "case draw latent"], Float[Tensor, "case draw 1"]]:
-        """The inner steps of one reverse step.
+        """Take all gradient steps of one reverse step.
 
         Args:
-            z: predicted clean latents.
-            operator: of the readings.
-            sizes: the coefficients' step sizes, from `first_sizes` or the reverse step before.
+            z: predicted clean latents, raw.
+            operator: the readings of the same cases.
+            sizes: the coefficients' step sizes, from `first_sizes` or from the reverse step before.
         Returns:
-            Better latents, and the next step sizes.
+            The guided latents, and the coefficients' next step sizes.
         """
         num_coefficients = operator.decoder.latent.num_coefficients
         for _ in range(self.num_steps):
@@ -96,32 +112,3 @@ class Guidance:
             z = torch.where(lower, moved, torch.cat([r, q], dim=-1))
             sizes = torch.where(lower, 1.5 * sizes, 0.25 * sizes).clamp(max=self.step_size)
         return z, sizes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refinement:
-    """Adam after the chain, anchored to where the chain ended.
-
-    Args:
-        num_steps: of Adam; 0 for none.
-        weight: ``lambda``, of the anchor.
-        rate: Adam's learning rate.
-    """
-
-    num_steps: int = 20
-    weight: float = 0.01
-    rate: float = 0.02
-
-    def __post_init__(self):
-        if self.num_steps < 0 or not 0 <= self.weight < math.inf or not 0 < self.rate < math.inf:
-            raise UsageError("refinement needs steps and a weight that are not negative, and a positive rate")
-
-    def __call__(
-        self, z: Float[Tensor, "case draw latent"], operator: ObservationOperator
-    ) -> Float[Tensor, "case draw latent"]:
-        moved = z.clone()
-        adam = Adam([moved])
-        for _ in range(self.num_steps):
-            _, slope = operator.residual_and_gradient(moved)
-            adam.step([slope + 2 * self.weight * (moved - z)], self.rate)
-        return moved

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.adam import Adam
 from latentpde.errors import UsageError
+from latentpde.estimators.adam import Adam
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.latent import Latent
 from latentpde.observation import Observation

@@ -1,4 +1,4 @@
-"""The schedule and the reverse chain against closed forms; guidance and refinement against the residual itself."""
+"""The schedule and the reverse chain against closed forms; guidance against the residual itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from small_operator import normal, operator
 
 from latentpde.decoder import Decoder
-from latentpde.diffusion import Guidance, Refinement, ReverseChain, Schedule
+from latentpde.diffusion import Guidance, ReverseChain, Schedule
 from latentpde.errors import UsageError
 from latentpde.latent import Latent
 from latentpde.observation import Observation
@@ -18,19 +19,6 @@ from latentpde.pde import families
 from latentpde.simulation import simulate
 
 STRONG = Schedule(num_steps=100, beta_start=1e-3, beta_end=0.2)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def operator(observed="lowres-solve", num=2):
-    tree = simulate(
-        "balanced", num=num, seed=3, shape=(32, 32), pooling=4, num_modes=2, sparsity=0.3, observed=observed
-    )
-    data = Observation.from_dataset(tree)
-    latent = Latent(families.get("advection_diffusion"), source_prior_std=0.4, num_modes=2, bounds=data.bounds)
-    return ObservationOperator(data, Decoder(latent))
 
 
 # The schedule
@@ -187,7 +175,7 @@ def test_members_must_be_in_order():
         )
 
 
-# Guidance and refinement
+# Guidance
 
 
 @pytest.mark.parametrize("observed", ["lowres-solve", "pooled", "point"])
@@ -259,14 +247,6 @@ def test_guidance_lowers_the_residual():
     assert (op.residual(guided(z, op, scale=1.0, num_steps=20)[0]) < op.residual(z)).all()
 
 
-def test_refinement_lowers_its_objective_and_a_heavier_anchor_holds_tighter():
-    op, z = operator(), normal(2, 3, 19)
-    light, heavy = (Refinement(weight=weight)(z, op) for weight in (0.0, 10.0))
-    assert (op.residual(light) < op.residual(z)).all()
-    assert ((light - z).norm(dim=-1) > 2 * (heavy - z).norm(dim=-1)).all()
-    assert torch.equal(Refinement(num_steps=0)(z, op), z)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -279,9 +259,6 @@ def test_refinement_lowers_its_objective_and_a_heavier_anchor_holds_tighter():
         lambda: Guidance(clip=0.0),
         lambda: Guidance(below=1.1),
         lambda: Guidance(scale=float("nan")),
-        lambda: Refinement(weight=-0.1),
-        lambda: Refinement(rate=0.0),
-        lambda: Refinement(num_steps=-1),
     ],
 )
 def test_impossible_settings_are_refused(make):

@@ -21,10 +21,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.diffusion import Guidance, Refinement, ReverseChain
+from latentpde.diffusion import Guidance, ReverseChain
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.learned.posterior import LearnedPosterior, encode, posterior
+from latentpde.estimators.learned.refinement import Refinement
 from latentpde.estimators.map import Map
 from latentpde.latent import Latent
 from latentpde.nn import Conditions, Denoiser

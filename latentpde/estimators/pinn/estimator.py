@@ -31,8 +31,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.adam import Adam
 from latentpde.errors import UsageError
+from latentpde.estimators.adam import Adam
 from latentpde.estimators.base import Estimator
 from latentpde.estimators.pinn.equation import check_differential
 from latentpde.estimators.pinn.network import Features

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Shaped
 from torch import Tensor
 
 from latentpde.errors import UsageError
@@ -113,12 +113,8 @@ class Grid:
         """Fourier coefficients, in physical coordinates, of the band-limited field through these samples."""
         if tuple(u.shape[-2:]) != tuple(self.shape):
             raise UsageError(f"expected a field of shape {self.shape} on its last two axes, got {tuple(u.shape)}")
-        rows, cols = self.block_shape
-        half = rows // 2
-        full = torch.fft.rfft2(u, norm="forward")[..., :cols]
-        nyquist = full.new_zeros((*full.shape[:-2], 1, cols))
-        parts = [full[..., :half, :], nyquist, full[..., full.shape[-2] - (half - 1) :, :]]
-        return torch.cat(parts, dim=-2) * self._half_cell_phase((rows, cols), full.dtype, u.device).conj()
+        block = self.block_of(torch.fft.rfft2(u, norm="forward"))
+        return block * self._half_cell_phase(self.block_shape, block.dtype, u.device).conj()
 
     def synthesise(self, u_hat: Complex[Tensor, "*batch row col"]) -> Float[Tensor, "*batch y x"]:
         """Samples of the Fourier series, truncated to the modes that this grid carries."""
@@ -130,6 +126,23 @@ class Grid:
         full = torch.cat([u_hat[..., :num_above, :], gap, u_hat[..., rows - num_below :, :]], dim=-2)
         return torch.fft.irfft2(full, s=self.shape, norm="forward")
 
+    def block_of(self, half_plane: Shaped[Tensor, "*batch y half_x"]) -> Shaped[Tensor, "*batch row col"]:
+        """The block within what `torch.fft.rfft2` gives for this grid: coefficients, their powers, or the like.
+
+        The row of mode ``-My``, which is the Nyquist mode or beyond it, is zero.
+
+        >>> grid = Grid((4, 4))
+        >>> grid.block_of(torch.arange(12.0).reshape(4, 3))
+        tensor([[ 0.,  1.],
+                [ 3.,  4.],
+                [ 0.,  0.],
+                [ 9., 10.]])
+        """
+        rows, cols = self.block_shape
+        half, kept = rows // 2, half_plane[..., :cols]
+        nyquist = kept.new_zeros((*kept.shape[:-2], 1, cols))
+        return torch.cat([kept[..., :half, :], nyquist, kept[..., kept.shape[-2] - (half - 1) :, :]], dim=-2)
+
     def _half_cell_phase(self, block_shape: tuple[int, int], dtype: torch.dtype, device) -> Tensor:
         return _half_cell_phase(self.shape, block_shape, dtype, str(device))
 
@@ -139,6 +152,27 @@ def mode_numbers(block_shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
     half = block_shape[0] // 2
     rows = torch.cat([torch.arange(half), torch.arange(-half, 0)])
     return rows, torch.arange(block_shape[1])
+
+
+def mode_weights(num_cols: int) -> Float[Tensor, " col"]:
+    """How often a block's columns count in the sum over all modes: column 0 once, the others twice, because the
+    columns with negative mode numbers are left out of a block.
+
+    >>> mode_weights(3)
+    tensor([1., 2., 2.], dtype=torch.float64)
+    """
+    weights = torch.full((num_cols,), 2.0, dtype=torch.float64)
+    weights[0] = 1.0
+    return weights
+
+
+def pointwise_variance(power: Float[Tensor, "row col"]) -> Float[Tensor, ""]:
+    """Variance, the same at every point, of a stationary random field with the powers ``E|u_k|^2`` in its block.
+
+    >>> pointwise_variance(torch.tensor([[0.0, 0.5], [0.0, 0.25]]))  # each of these modes counts twice
+    tensor(1.5000)
+    """
+    return 2 * power.sum() - power[:, 0].sum()
 
 
 @lru_cache(maxsize=64)

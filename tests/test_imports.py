@@ -32,6 +32,14 @@ def test_starts_without_torch(statement):
     assert done.stderr.splitlines()[-1] == "False", "torch was imported"
 
 
+def test_methods_and_scores_load_without_scipy_stats():
+    """It takes a second, of every start: only what needs it loads it."""
+    statement = "import sys, latentpde.estimators, latentpde.scores.calibration, latentpde.report.calibration"
+    probe = f"{statement}; print('scipy.stats' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "False", done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("pattern", CORE)
 def test_core_knows_nothing_above_it(pattern):
     for path in sources(pattern):

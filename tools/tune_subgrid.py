@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from latentpde.estimators.exact import subgrid
-from latentpde.grid import Grid, average_pool, wavenumbers
+from latentpde.grid import Grid, average_pool, pointwise_variance, wavenumbers
 from latentpde.pde import get_family
 from latentpde.simulation import draw_initial_condition, initial_conditions, regimes
 
@@ -44,7 +44,7 @@ def main(num: int = 60, path: Path = Path("results/subgrid_tuning.json")) -> Non
                 error = fine.synthesise(response * (prior.mean(averages) - fine.analyse(u))).numpy()
                 error = error + OTHER_ERROR * rng.standard_normal(error.shape)
                 power = prior.conditional_power * response**2
-                std = float(torch.sqrt(2 * power.sum() - power[:, 0].sum() + OTHER_ERROR**2))
+                std = float(torch.sqrt(pointwise_variance(power) + OTHER_ERROR**2))
                 covered.append([np.mean(np.abs(error) < width * std) for width in LEVELS.values()])
             table[str(steepening)][kind] = dict(zip(LEVELS, np.mean(covered, 0).round(3).tolist(), strict=True))
         print(steepening, table[str(steepening)], flush=True)

@@ -29,9 +29,9 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from latentpde.errors import DataError, UsageError
-from latentpde.estimators.assimilation.background import case_generators
 from latentpde.estimators.base import Estimator
-from latentpde.grid import Grid, at_points
+from latentpde.estimators.seeds import snapshot_generators
+from latentpde.grid import Grid, at_points, pointwise_variance
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
@@ -74,7 +74,7 @@ class Kriging(Estimator):
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> FieldPosterior:
         grid, shape = observation.fine_grid, (len(observation), len(observation.times))
-        generators = case_generators(observation, seed)
+        generators = snapshot_generators(observation, seed)
         means, variances, draws, models = [], [], [], []
         with progress(self.name, len(generators), show=show_progress) as advance:
             for i, rng in enumerate(generators):
@@ -216,11 +216,8 @@ class KrigingModel:
         ]
         table = torch.from_numpy(self.covariance(np.hypot(apart[0][:, None], apart[1])))
         full = torch.fft.rfft2(table, norm="forward").real.clamp(min=0)
-        rows, cols = large.block_shape
-        half = rows // 2
-        power = torch.cat([full[:half, :cols], full[:1, :cols] * 0, full[full.shape[0] - half + 1 :, :cols]])
-        total = 2 * power.sum() - power[:, 0].sum()
-        return power * (self.partial_sill / total)
+        power = large.block_of(full)
+        return power * (self.partial_sill / pointwise_variance(power))
 
 
 def _ordinary_kriging(case: _Snapshot, variogram: str, parameters: list[float] | None = None, num_lags: int = 6):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy import stats
 
 from latentpde.report.fields import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
 from latentpde.scores.calibration import expected_coverage, grouped, ranks_of, standard_error, uniformity
@@ -30,6 +29,8 @@ def plot_rank_histograms(dataset: xr.Dataset, *, level: float = 0.99, width: flo
     All bars of a calibrated panel lie in the band with at least the probability ``level``; those outside are
     orange, hatched and topped by a diamond. The p-value is `rank_uniformity`'s, corrected for the number of panels.
     """
+    from scipy.stats import binom  # it takes a second to load
+
     num_draws, table = int(dataset.attrs["num_draws"]), uniformity(dataset)
     num_columns = min(len(table), 4 if width > 9 else 2)
     figure, axes = figure_of_panels(len(table), num_columns, min(width / num_columns, 3.6), 2.1)
@@ -39,7 +40,7 @@ def plot_rank_histograms(dataset: xr.Dataset, *, level: float = 0.99, width: flo
         edges = np.linspace(0, num_draws + 1, num_bins + 1).round().astype(int)
         expected = len(values) * np.diff(edges) / (num_draws + 1)
         tail = (1 - level) / (2 * num_bins)
-        low, high = (stats.binom.ppf(q, len(values), expected / len(values)) for q in (tail, 1 - tail))
+        low, high = (binom.ppf(q, len(values), expected / len(values)) for q in (tail, 1 - tail))
         counts = np.add.reduceat(rank_counts(values, num_draws), edges[:-1])
         ends, middles, heights = edges - 0.5, (edges[1:] + edges[:-1] - 1) / 2, counts / expected
         bad = (counts < low) | (counts > high)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -99,12 +98,6 @@ def background_fields(
                 for start in parts
             ]
         )
-
-
-def case_generators(observation: Observation, seed: int) -> list[np.random.Generator]:
-    """One for each problem, cases first: a case comes out the same in any batch."""
-    seeds = [zlib.crc32(values.numpy().tobytes(), seed) for values in observation.values]
-    return [np.random.default_rng((own, time)) for own in seeds for time in range(len(observation.times))]
 
 
 def normal_fields(generators: list[np.random.Generator], num: int, shape: tuple[int, int]) -> Tensor:

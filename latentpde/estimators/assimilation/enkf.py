@@ -32,11 +32,11 @@ from torch import Tensor
 from latentpde.errors import UsageError
 from latentpde.estimators.assimilation.background import (
     CorrectedBackground,
-    case_generators,
     normal_fields,
     normal_readings,
 )
 from latentpde.estimators.assimilation.readings import FieldReadings
+from latentpde.estimators.seeds import snapshot_generators
 from latentpde.grid import Grid
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
@@ -93,7 +93,7 @@ class EnKF(CorrectedBackground):
     ) -> FieldPosterior:
         """Build the ensemble around a background that is at hand."""
         readings, fields = FieldReadings.of(observation), background.flatten(0, 1)
-        generators = case_generators(observation, seed)
+        generators = snapshot_generators(observation, seed)
         num_members = max(self.num_members, num_draws)
         footprints = readings.values.shape[1] if self.localisation else 0
         step = max(1, _CHUNK_VALUES // (max(num_members, footprints) * fields[0].numel()))

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from latentpde.estimators.padding import padded_indices
 from latentpde.grid import Grid
 from latentpde.observation import Observation
 
@@ -42,7 +43,7 @@ class FieldReadings:
     def of(cls, observation: Observation) -> FieldReadings:
         """Every snapshot of every case, cases first, on the observation's fine grid."""
         fine, mask = observation.fine_grid, observation.mask.flatten(0, 1).flatten(1)
-        chosen, real = _pack(mask)
+        chosen, real = padded_indices(mask)
         if observation.positions is None:
             index, weight, positions = _cells(observation.grid, observation.refinement)
             index, weight, positions = index[chosen], weight[chosen], positions[chosen]
@@ -90,13 +91,6 @@ class FieldReadings:
         """The transpose's columns: the footprint of each reading."""
         eye = torch.eye(self.values.shape[1], dtype=self.weight.dtype)
         return self.spread(eye.expand(len(self), -1, -1))
-
-
-def _pack(mask: Tensor) -> tuple[Int[Tensor, "problem reading"], Tensor]:
-    """For each row of the mask, where it is true, padded to the longest; and which entries are no padding."""
-    most = max(1, int(mask.sum(1).max()))
-    chosen = mask.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]
-    return chosen, torch.take_along_dim(mask, chosen, 1)
 
 
 def _cells(coarse: Grid, factor: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -26,12 +26,12 @@ from torch import Tensor
 from latentpde.errors import LatentPDEError, UsageError
 from latentpde.estimators.assimilation.background import (
     CorrectedBackground,
-    case_generators,
     normal_fields,
     normal_readings,
 )
 from latentpde.estimators.assimilation.covariance import EDGES, BackgroundCovariance
 from latentpde.estimators.assimilation.readings import FieldReadings
+from latentpde.estimators.seeds import snapshot_generators
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 
@@ -77,7 +77,7 @@ class Var3D(CorrectedBackground):
             grid, self.background_std, self.length * min(grid.extent), self.power, self.edges
         )
         readings, fields = FieldReadings.of(observation), background.flatten(0, 1)
-        generators = case_generators(observation, seed)
+        generators = snapshot_generators(observation, seed)
         step = max(1, _CHUNK_VALUES // (readings.values.shape[1] * fields[0].numel()))
         means, variances, draws = [], [], []
         for start in range(0, len(readings), step):

@@ -18,14 +18,13 @@ bounds.
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from jaxtyping import Complex, Float
-from scipy.stats import chi2
+from scipy.special import chdtrc
 from torch import Tensor
 
 from latentpde.errors import UsageError
@@ -33,7 +32,8 @@ from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import CollapsedModel
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
-from latentpde.grid import Grid, wavenumbers
+from latentpde.estimators.seeds import case_seeds, derived_seed
+from latentpde.grid import Grid, mode_weights, wavenumbers
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import LatentPosterior
@@ -124,10 +124,8 @@ class Exact(Estimator):
         decoder = decoder_for(observation, latent)
         states, draws, nodes, means, notes, unknowns, seeds = [], [], [], [], [], [], []
         with progress(self.name, len(observation), show=show_progress) as advance:
-            for i in range(len(observation)):
+            for i, case_seed in enumerate(case_seeds(observation, seed)):
                 case = observation[i : i + 1]
-                # A case's randomness follows from the seed and its readings: it comes out the same in any batch.
-                case_seed = zlib.crc32(case.values.numpy().tobytes(), seed)
                 rng = np.random.default_rng(case_seed)
                 torch_rng = torch.Generator().manual_seed(case_seed)
                 state = InitialState.of(
@@ -145,7 +143,7 @@ class Exact(Estimator):
                 nodes.append(_pack(latent, theta, model.source(unknown)))
                 means.append(state.mean(model.state(unknown)))
                 states.append(state)
-                seeds.append(zlib.crc32(b"detail", case_seed))  # a stream of its own
+                seeds.append(derived_seed(case_seed, "detail"))
                 notes.append(_describe(samples, prior, misfit, len(model.values)))
                 advance(1)
 
@@ -267,15 +265,14 @@ def _detail_variance(state: InitialState, case: Observation, decoder) -> float:
     middle = decoder.latent.bounds.mean(-1)[None]
     k = wavenumbers((power.shape[-2], power.shape[-1]), decoder.extent)
     response = decoder.latent.family.state_response(k, case.times[-1:], middle).abs() ** 2
-    weight = torch.full_like(power, 2.0)
-    weight[:, 0] = 1.0
+    weight = mode_weights(power.shape[-1])
     return float((weight * power * response.reshape(power.shape)).sum())
 
 
 def _explained(misfit: float, num_readings: int) -> bool:
     """Readings that the best coefficients do not explain mean that noise is understated, that the PDE is another, or
     that the search found the wrong place: in each case the result is not to be trusted."""
-    return bool(chi2.sf(misfit * num_readings, num_readings) > _UNLIKELY)
+    return bool(chdtrc(num_readings, misfit * num_readings) > _UNLIKELY)
 
 
 def _describe(samples: WeightedSamples, prior: _Prior, misfit: float, num_readings: int) -> dict[str, np.ndarray]:

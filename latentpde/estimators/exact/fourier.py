@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.grid import Wavenumbers, mode_numbers, pooling_attenuation, wavenumbers
+from latentpde.grid import Wavenumbers, mode_numbers, mode_weights, pooling_attenuation, wavenumbers
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 
@@ -31,7 +31,7 @@ class Modes:
         elif observation.observed == "pooled":
             attenuation = pooling_attenuation(grid, observation.pooling, block_shape)
         k = 2 * torch.pi * torch.stack([row / grid.extent[0], col / grid.extent[1]], dim=-1)
-        weight = 2.0 - (col == 0).to(torch.float64)
+        weight = mode_weights(block_shape[1]).expand(block_shape)
         return cls(k.flatten(0, 1), weight.flatten(), attenuation.flatten(), torch.arange(row.numel()))
 
     def select(self, chosen: Tensor) -> Modes:

@@ -72,10 +72,7 @@ class InitialState:
         mean_hat = grid.analyse(coarse) if lowres else unpool_spectrum(coarse, grid, case.pooling)
         std = None
         if power is not None:
-            rows, cols = grid.block_shape
-            half = rows // 2
-            below = torch.cat([power[:half, :cols], power[:1, :cols] * 0, power[len(power) - half + 1 :, :cols]])
-            std = torch.sqrt(below) / (1.0 if lowres else pooling_attenuation(grid, case.pooling))
+            std = torch.sqrt(grid.block_of(power)) / (1.0 if lowres else pooling_attenuation(grid, case.pooling))
         return cls(grid, coarse, mean_hat, std, subgrid if detail else None, case.pooling, not lowres)
 
     @classmethod

@@ -23,16 +23,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
-from scipy.stats import qmc
 
 from latentpde.errors import DataError
 from latentpde.estimators.exact.ascent import ascend
 from latentpde.estimators.exact.mixture import Mixture, logsumexp, peaks
 from latentpde.estimators.exact.parallel import run_together
+
+if TYPE_CHECKING:
+    from scipy.stats.qmc import Sobol
 
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
 _NEGLIGIBLE = 40.0  # in log weight
@@ -117,12 +120,15 @@ def sample_box(
         likeness: something that is cheap and high where the density is. Where a sweep is not enough, many more points
             are tried with it, and the search looks at its peaks.
     """
+    from scipy.stats import qmc  # a second of every start if it stood above; and before threads begin
+
     effort, stages = effort or Effort(), (*easier, log_density)
     populations: list[_Population] = []
     gap, trusted, rounds = np.inf, False, 0
     for rounds in range(1, effort.most_rounds + 1):
+        scale, own = 4 ** (rounds - 1), generator.spawn(2)
         halves = run_together(
-            *(partial(_search, stages, likeness, dim, effort, 4 ** (rounds - 1), own) for own in generator.spawn(2))
+            *(partial(_search, stages, likeness, qmc.Sobol(dim, rng=rng), effort, scale, rng) for rng in own)
         )
         populations += halves
         gap, tolerance, effective = _compare(halves)
@@ -242,14 +248,14 @@ class _Population:
 def _search(
     stages: Sequence[LogDensity],
     likeness: LogDensity | None,
-    dim: int,
+    sequence: Sobol,
     effort: Effort,
     scale: int,
     generator: np.random.Generator,
 ) -> _Population:
     """One half's whole search."""
-    half, proposal = _Population(dim), None
-    sequence = qmc.Sobol(dim, rng=generator)
+    dim, proposal = sequence.d, None
+    half = _Population(dim)
     for log_density in stages:
         half = _Population(dim, half.num_evaluations)
         points = sequence.random(effort.sweep * scale)

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from latentpde.grid import Grid, average_pool, mode_numbers, pooling_attenuation, wavenumbers
+from latentpde.grid import Grid, average_pool, mode_numbers, pointwise_variance, pooling_attenuation, wavenumbers
 
 # Spectra of real states bend down: beyond the coarse Nyquist the slope is this much steeper than below it. With 1 the
 # intervals of propagated detail cover 88 to 93 % for each kind of initial state; see tools/tune_subgrid.py.
@@ -67,8 +67,7 @@ class Subgrid:
     def of_variance(cls, grid: Grid, factor: int, variance: float, slope: float) -> Subgrid:
         """The prior of a state with a given pointwise variance."""
         power = _power_law(grid, factor, slope)
-        total = 2 * power.sum() - power[:, 0].sum()
-        return cls(grid, factor, variance / float(total), slope)
+        return cls(grid, factor, variance / float(pointwise_variance(power)), slope)
 
     @property
     def conditional_power(self) -> Float[Tensor, "row col"]:

@@ -10,7 +10,6 @@ and ``start=noise``, no guidance and no refinement, the chain samples what the n
 from __future__ import annotations
 
 import math
-import zlib
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.learned.posterior import LearnedPosterior, encode, posterior
 from latentpde.estimators.learned.refinement import Refinement
 from latentpde.estimators.map import Map
+from latentpde.estimators.seeds import case_seeds
 from latentpde.latent import Latent
 from latentpde.nn import Conditions, Denoiser
 from latentpde.nn.weights import SHIPPED, Trained, load_weights
@@ -192,7 +192,7 @@ class LatentDiffusion(Estimator):
             return statistics.normalise(w + units.from_latent(moved - z))
 
         # each case has randomness of its own, so that it comes out the same in any batch
-        generators = [np.random.default_rng(zlib.crc32(v.numpy().tobytes(), seed)) for v in observation.values]
+        generators = [np.random.default_rng(own) for own in case_seeds(observation, seed)]
 
         def normals(num: int) -> Tensor:
             drawn = [rng.standard_normal((num, units.size), dtype=np.float32) for rng in generators]

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.decoder import Decoder
+from latentpde.estimators.padding import padded_indices
 from latentpde.estimators.pinn.equation import Equation
 from latentpde.estimators.pinn.network import Features, Layers, apply, apply_operator, make_layers
 from latentpde.grid import Grid, wavenumbers
@@ -256,7 +257,7 @@ def _readings(observation: Observation, duration: float) -> tuple[Tensor, Tensor
     counts = observation.num_readings.double()[:, None]
     typical = observation.typical_variance
     weights = mask * typical[:, None] / variance / (counts + EPSILON)
-    chosen = mask.int().argsort(dim=1, descending=True, stable=True)[:, : int(counts.max())]
+    chosen, _ = padded_indices(mask)
     return (
         torch.take_along_dim(nodes, chosen[..., None, None], 1).float(),
         observation.values.flatten(1).gather(1, chosen),

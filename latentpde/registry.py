@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
-from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
 
 from latentpde.errors import UsageError
 
@@ -13,14 +13,21 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Names to things, in order of registration. Hyphens and underscores are the same.
+    """A table of things by name, in order of registration. Capitals do not matter; hyphens are underscores.
 
     Args:
-        kind: what the things are, for messages: ``"family"``.
-        plural: the same for lists: ``"families"``.
-        entry_point_group: packages may add things by declaring entry points of this group; they are
-            loaded at the first look-up.
-        validate: called with each new thing; raises what is wrong with it.
+        kind: what one thing is called in messages, such as ``"family"``.
+        plural: what several are called, such as ``"families"``.
+        entry_point_group: packages may add things by declaring entry points of this group.
+        validate: called with each thing before it can be used; it raises what is wrong with it.
+
+    >>> colours = Registry("colour", "colours")
+    >>> _ = colours.register("dark-red", "#8b0000")
+    >>> colours.get("Dark_Red")
+    '#8b0000'
+    >>> colours.get("dark rod")
+    Traceback (most recent call last):
+    latentpde.errors.UsageError: unknown colour 'dark rod' (did you mean 'dark_red'?). Known colours: dark_red
     """
 
     def __init__(
@@ -34,47 +41,80 @@ class Registry(Generic[T]):
         self.plural = plural
         self._entry_point_group = entry_point_group
         self._validate = validate
-        self._things: dict[str, T] = {}
+        self._things: dict[str, T] = {}  # None for those that `_loaders` has
+        self._loaders: dict[str, Callable[[], Any]] = {}
 
     def register(self, name: str, thing: T, *, replace: bool = False) -> T:
-        key = _fold(name)
-        if key in self._things and not replace:
-            raise UsageError(f"{self.kind} {name!r} exists already; pass replace=True to override it")
+        """Add a thing, or with ``replace`` put it in the place of another; returns the thing."""
         if self._validate is not None:
             self._validate(thing)
+        key = self._reserve(name, replace=replace)
         self._things[key] = thing
         return thing
 
+    def declare(self, name: str, place: str) -> None:
+        """Add a thing without importing it: that is done when it is first asked for.
+
+        Args:
+            name: of the thing.
+            place: where it is, as ``"package.module:attribute"``.
+
+        >>> functions = Registry("function", "functions")
+        >>> functions.declare("root", "math:sqrt")
+        >>> functions.names()
+        ('root',)
+        >>> functions.get("root")(16)
+        4.0
+        """
+        self._loaders[self._reserve(name)] = EntryPoint(name, place, "").load
+
     def unregister(self, name: str) -> None:
+        """Take a thing out of the table."""
         del self._things[_fold(name)]
+        self._loaders.pop(_fold(name), None)
 
     def get(self, name: str) -> T:
-        self._load_entry_points()
+        """The thing of a name; raises `UsageError`, with the nearest name, where there is none."""
+        self._declare_entry_points()
         key = _fold(name)
         if key not in self._things:
             close = get_close_matches(key, self._things, n=1, cutoff=0.5)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise UsageError(f"unknown {self.kind} {name!r}{hint}. Known {self.plural}: {', '.join(self._things)}")
+        if key in self._loaders:
+            thing = self._loaders[key]()
+            if self._validate is not None:
+                self._validate(thing)
+            self._things[key] = thing
+            del self._loaders[key]
         return self._things[key]
 
     def names(self) -> tuple[str, ...]:
-        self._load_entry_points()
+        """All names, with underscores; nothing is imported for this."""
+        self._declare_entry_points()
         return tuple(self._things)
 
     def __iter__(self) -> Iterator[T]:
-        self._load_entry_points()
-        return iter(self._things.values())
+        return (self.get(name) for name in self.names())
 
     def __contains__(self, name: str) -> bool:
-        self._load_entry_points()
+        self._declare_entry_points()
         return _fold(name) in self._things
 
-    def _load_entry_points(self) -> None:
+    def _reserve(self, name: str, *, replace: bool = False) -> str:
+        key = _fold(name)
+        if key in self._things and not replace:
+            raise UsageError(f"{self.kind} {name!r} exists already; pass replace=True to override it")
+        self._loaders.pop(key, None)
+        self._things.setdefault(key, None)  # pyright: ignore[reportArgumentType]
+        return key
+
+    def _declare_entry_points(self) -> None:
         if self._entry_point_group is None:
             return
         group, self._entry_point_group = self._entry_point_group, None
         for entry in entry_points(group=group):
-            self.register(entry.name, entry.load())
+            self._loaders[self._reserve(entry.name)] = entry.load
 
 
 def _fold(name: str) -> str:

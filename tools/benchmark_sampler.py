@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from latentpde.bench.jobs import hardware
+from latentpde.bench.provenance import hardware
 from latentpde.estimators import make_estimator, reconstruct
 from latentpde.estimators.learned.diffusion import EncDiffusion
 from latentpde.nn import Conditions, Denoiser

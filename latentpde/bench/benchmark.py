@@ -1,35 +1,51 @@
-"""What a benchmark is: the runs it needs, and the tables and figures it makes of them."""
+"""What a benchmark is: the jobs it needs, and the tables and figures it makes of what came out of them.
+
+`Benchmark` compares rows over jobs; `Study` measures something else, in its own way, and keeps lines of its own.
+Running them is `latentpde.bench.runner`.
+"""
 
 from __future__ import annotations
 
-import json
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-import numpy as np
-
-from latentpde.bench.jobs import SEED, Job, hardware
-from latentpde.bench.lines import Line, append_lines, read_lines
+from latentpde.bench.execution import in_processes
+from latentpde.bench.jobs import Job
+from latentpde.bench.lines import Entry, Line, append_entries, read_entries
+from latentpde.bench.provenance import provenance
+from latentpde.bench.queue import missing_pictures
 from latentpde.bench.rows import Row, chosen_rows
-from latentpde.bench.schedule import run
 from latentpde.bench.store import Store, frame
 from latentpde.bench.tables import Frame, Table
-from latentpde.errors import DataError, UsageError
-from latentpde.io.files import atomic_path, check_writable
 from latentpde.progress import progress
 from latentpde.registry import Registry
-from latentpde.simulation import PAPER_REGIMES, Simulation, regimes
+from latentpde.simulation import PAPER_REGIMES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Tables, and figures with their captions.
-Shown: TypeAlias = "list[Table | tuple[str, Figure]]"
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure with its caption.
+
+    Args:
+        caption: a sentence below it.
+        figure: the figure itself.
+        name: tells it from other figures of its benchmark; its file is called after both.
+    """
+
+    caption: str
+    figure: Figure
+    name: str = ""
+
+
+#: What a benchmark shows: tables and figures.
+Items: TypeAlias = "list[Table | Drawing]"
 
 
 @dataclass(frozen=True)
@@ -38,9 +54,9 @@ class Plan:
 
     Args:
         rows: the methods.
-        regimes: where cases come from.
+        regimes: names of the regimes that cases come from.
         num: cases of each job.
-        store: lines that there are already.
+        store: the lines that there are already.
     """
 
     rows: tuple[Row, ...]
@@ -49,6 +65,7 @@ class Plan:
     store: Store
 
     def frame(self, jobs: Iterable[Job]) -> Frame:
+        """The lines of some jobs that there are, as `latentpde.bench.store.frame` has them."""
         return frame(jobs, self.num, self.store)
 
 
@@ -57,12 +74,12 @@ class Benchmark(ABC):
 
     Attributes:
         name: on the command line.
-        title: in a line.
-        num: cases per regime, where the user does not say.
+        title: what it shows, in a line.
+        num: cases for each regime, where the user does not say.
         num_settings: settings that share the cases of a regime among them.
-        regimes: likewise.
-        rows: names of rows, likewise; every method where empty,
-        slow_methods: but those that take long only if this holds.
+        regimes: where cases come from, where the user does not say.
+        rows: names of rows, where the user does not say; every method where empty.
+        slow_methods: whether "every method" includes those that train a network for each case.
         in_all: whether ``latentpde bench all`` runs it.
     """
 
@@ -76,27 +93,54 @@ class Benchmark(ABC):
     in_all: ClassVar[bool] = True
 
     def default_rows(self) -> tuple[Row, ...]:
-        """Where the user does not name any."""
+        """The rows that are compared where the user does not name any."""
         return chosen_rows(self.rows, slow=self.slow_methods)
 
     @abstractmethod
     def jobs(self, plan: Plan) -> list[Job]:
         """What must have been run."""
 
+    @abstractmethod
+    def show(self, plan: Plan) -> Items:
+        """Tables and figures of what has been run. It runs nothing itself."""
+
     def has_run(self, plan: Plan) -> bool:
         """Whether there is anything to show."""
         jobs = self.jobs(plan)
         return not jobs or not plan.frame(jobs).empty
 
-    @abstractmethod
-    def show(self, plan: Plan) -> Shown:
-        """What has been run."""
+    def missing(self, plan: Plan) -> list[str]:
+        """A sentence for each kind of thing that is wanted and not there."""
+        jobs = self.jobs(plan)
+        wanted, absent = Counter[str](), Counter[str]()
+        for job in {(job.row.name, job): job for job in jobs}.values():
+            count = job.row.count(plan.num)
+            wanted[job.row.name] += count
+            absent[job.row.name] += count - len(plan.store.find(job, plan.num))
+        sentences = []
+        if +absent:
+            rows = ", ".join(f"{name} {count:,} of {wanted[name]:,}" for name, count in absent.items() if count)
+            sentences.append(f"{self.name}: cases that have not been run: {rows}.")
+        if undrawn := missing_pictures(jobs, plan.store):
+            of = len({job for job in jobs if job.drawn})
+            sentences.append(f"{self.name}: fields that are not kept, and so not drawn: {len(undrawn)} of {of}.")
+        return sentences
+
+    def versions(self, plan: Plan) -> Counter[str]:
+        """How many of its lines each version of the code has made."""
+        jobs = dict.fromkeys(self.jobs(plan))
+        return Counter(line["version"] for job in jobs for line in plan.store.find(job, plan.num).values())
 
 
 class Study(Benchmark):
-    """A benchmark that compares no rows and keeps lines of its own, in a file of its name."""
+    """A benchmark that compares no rows and keeps lines of its own, in a file of its name.
+
+    Attributes:
+        timed: whether it needs the machine to itself, because its seconds are what counts.
+    """
 
     rows = ("exact",)
+    timed: ClassVar[bool] = True
 
     def jobs(self, plan: Plan) -> list[Job]:
         return []
@@ -104,184 +148,61 @@ class Study(Benchmark):
     def has_run(self, plan: Plan) -> bool:
         return bool(self.lines(plan))
 
+    def missing(self, plan: Plan) -> list[str]:
+        tasks = len(self.missing_tasks(plan))
+        return [f"{self.name}: measurements that have not been made: {tasks}."] if tasks else []
+
+    def versions(self, plan: Plan) -> Counter[str]:
+        return Counter(entry.header["version"] for entry in self._entries(plan) if "failed" not in entry.line)
+
     def lines(self, plan: Plan) -> list[Line]:
         """What was measured; failures are left out, so that they are tried again."""
-        return [line for line in read_lines(self._path(plan)) if "failed" not in line]
+        return [entry.line for entry in self._entries(plan) if "failed" not in entry.line]
 
     def failures(self, plan: Plan) -> tuple[str, ...]:
         """A sentence for each failure that no success has followed."""
-        found = []
-        for line in read_lines(self._path(plan)):
-            task = {name: value for name, value in line.items() if name not in ("failed", "hardware")}
-            if "failed" in line and not any(task.items() <= done.items() for done in self.lines(plan)):
+        found, done = [], self.lines(plan)
+        for line in (entry.line for entry in self._entries(plan) if "failed" in entry.line):
+            task = {name: value for name, value in line.items() if name != "failed"}
+            if not any(task.items() <= other.items() for other in done):
                 found.append(f"Failed: {', '.join(f'{k} {v}' for k, v in task.items())}: {line['failed']}")
         return tuple(dict.fromkeys(found))
 
-    def run(self, plan: Plan, *, again: bool, show_progress: bool) -> None:
-        """Measure what is missing."""
+    def run(self, plan: Plan, *, again: bool, workers: int, show_progress: bool) -> None:
+        """Measure what is missing.
+
+        Args:
+            plan: what is wanted.
+            again: whether to forget what was measured before.
+            workers: processes; a study that is timed uses one, and all cores.
+            show_progress: whether to show a progress bar.
+        """
         path = self._path(plan)
         if again:
             path.unlink(missing_ok=True)
-        tasks = self.missing(plan)
+        tasks = self.missing_tasks(plan)
         with progress(self.name, len(tasks), show=show_progress) as advance:
-            for task in tasks:
-                for line in self.measure(task):
-                    append_lines(path, [{**line, "hardware": hardware()}])
+            for entries in in_processes(self._record, [(task,) for task in tasks], 1 if self.timed else workers):
+                append_entries(path, entries)
                 advance(1)
 
+    def _record(self, task: Any) -> list[Entry]:
+        header = {"study": self.name, **provenance()}
+        return [Entry(header, line) for line in self.run_task(task)]
+
     @abstractmethod
-    def missing(self, plan: Plan) -> list[Any]:
+    def missing_tasks(self, plan: Plan) -> list[Any]:
         """What is still to be measured, one task after another."""
 
     @abstractmethod
-    def measure(self, task: Any) -> Iterable[Line]:
-        """The lines of one task, as they come."""
+    def run_task(self, task: Any) -> Iterable[Line]:
+        """Measure one task and give its lines."""
+
+    def _entries(self, plan: Plan) -> list[Entry]:
+        return read_entries(self._path(plan))
 
     def _path(self, plan: Plan) -> Path:
         return plan.store.folder / f"{self.name}.jsonl"
 
 
 benchmarks: Registry[Benchmark] = Registry("benchmark", "benchmarks", "latentpde.benchmarks")
-
-
-def cases_of(regime: str, **setting) -> Simulation:
-    """The test cases that every method sees."""
-    return Simulation(regime=regime, seed=SEED, **setting)
-
-
-def jobs_on(
-    rows: Iterable[Row],
-    names: Iterable[str],
-    *,
-    measure: str = "scores",
-    alone: bool = False,
-    drawn: Literal["mean", "spread"] | None = None,
-    **setting,
-) -> list[Job]:
-    """Every row on the test cases of every regime."""
-    names = tuple(names)
-    return [
-        Job(row=row, simulation=cases_of(name, **setting), measure=measure, alone=alone, drawn=drawn)
-        for row in rows
-        for name in names
-    ]
-
-
-def make_plan(
-    benchmark: Benchmark,
-    store: Store,
-    *,
-    num: int | None = None,
-    methods: Sequence[str] = (),
-    chosen_regimes: Iterable[str] = (),
-) -> Plan:
-    if num is not None and num < 1:
-        raise UsageError(f"the number of cases must be at least 1, got {num}")
-    names = tuple(regimes.get(name).name for name in dict.fromkeys(chosen_regimes)) or benchmark.regimes
-    rows = chosen_rows(methods) if methods else benchmark.default_rows()
-    return Plan(rows, names, math.ceil((num or benchmark.num) / benchmark.num_settings), store)
-
-
-def run_benchmark(name: str, folder: str | Path = "results", **options) -> Shown:
-    """Run what a benchmark lacks, and write and return its tables and figures.
-
-    Args:
-        name: one of ``latentpde list benchmarks``.
-        folder, options: as `run_benchmarks` has them.
-    """
-    (shown,) = run_benchmarks([name], folder, **options)
-    return shown
-
-
-def run_benchmarks(
-    names: Iterable[str],
-    folder: str | Path = "results",
-    *,
-    num: int | None = None,
-    methods: Sequence[str] = (),
-    regimes: Iterable[str] = (),
-    workers: int = 1,
-    again: bool = False,
-    draw_only: bool = False,
-    show_progress: bool = False,
-) -> Iterator[Shown]:
-    """Run what some benchmarks lack, all of it together; then write and yield the tables and figures of each.
-
-    Args:
-        names: of ``latentpde list benchmarks``.
-        folder: lines go to ``runs/``, tables to ``tables/``, figures to ``figures/``.
-        num: cases per regime.
-        methods: names of rows.
-        regimes: names of regimes.
-        workers: processes.
-        again: forget what these runs have given before.
-        draw_only: run nothing, and show what there is.
-    """
-    folder, regimes = Path(folder), tuple(regimes)
-    store = Store(folder / "runs")
-    chosen = [benchmarks.get(name) for name in names]
-    plans = [make_plan(one, store, num=num, methods=methods, chosen_regimes=regimes) for one in chosen]
-    if draw_only:
-        there = [one.has_run(plan) for one, plan in zip(chosen, plans, strict=True)]
-        if not any(there):
-            what = ", ".join(one.name for one in chosen)
-            raise DataError(f"nothing of {what} has been run in {folder}; leave --draw-only out to run it")
-        chosen, plans = list(compress(chosen, there)), list(compress(plans, there))
-    else:
-        _make_folders(folder)
-        wanted = [(job, plan.num) for one, plan in zip(chosen, plans, strict=True) for job in one.jobs(plan)]
-        if again:
-            store.forget(wanted)
-        label = chosen[0].name if len(chosen) == 1 else "bench"
-        run(wanted, store, workers=workers, label=label, show_progress=show_progress)
-        if again:
-            store.tidy(job.row.method for job, _ in wanted)
-        for one, plan in zip(chosen, plans, strict=True):
-            if isinstance(one, Study):
-                one.run(plan, again=again, show_progress=show_progress)
-    for one, plan in zip(chosen, plans, strict=True):
-        shown = one.show(plan)
-        write(one, shown, folder)
-        yield shown
-
-
-def _make_folders(folder: Path) -> None:
-    """Before any work, so that none is lost for want of a place."""
-    for name in ("runs", "tables", "figures"):
-        try:
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"cannot write results to {folder}: {error.strerror}") from error
-        check_writable(folder / name / "file")
-
-
-def write(benchmark: Benchmark, shown: Shown, folder: Path) -> None:
-    """Tables as Markdown, figures as PNG, and a JSON file that holds the tables and names the figures."""
-    _make_folders(folder)
-    tables = [item for item in shown if isinstance(item, Table)]
-    figures = [item for item in shown if not isinstance(item, Table)]
-    files = []
-    for i, (caption, figure) in enumerate(figures):
-        file = f"{benchmark.name}{f'-{i + 1}' if len(figures) > 1 else ''}.png"
-        with atomic_path(folder / "figures" / file) as path:
-            _save(figure, path)
-        files.append({"file": file, "caption": caption[:1].upper() + caption[1:]})
-    record = {"title": benchmark.title, "tables": [table.as_dict() for table in tables], "figures": files}
-    texts = {"md": "\n".join(table.markdown() for table in tables), "json": json.dumps(record, indent=1) + "\n"}
-    for suffix, text in texts.items():
-        if text:
-            with atomic_path(folder / "tables" / f"{benchmark.name}.{suffix}") as path:
-                path.write_text(text)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    """With a palette of 256 colours: a third of the size, and no difference to see."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL import Image
-
-    figure.set_dpi(110)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    whole = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3])
-    few = whole.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.save(path, format="PNG")

@@ -1,7 +1,7 @@
 """Which of the paper's two branches stands for LatentPDE in a regime: chosen by validation error, then frozen.
 
-``branches.json`` beside this file records the choice and the errors it rests on; ``tools/select_branch.py`` makes it, before any
-test case is looked at.
+``branches.json`` beside this file records the choice and the errors it rests on; ``tools/select_branch.py`` makes it,
+before any test case is looked at.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 from latentpde import __version__
 from latentpde.bench.benchmark import benchmarks
@@ -14,25 +15,21 @@ from latentpde.report.render import render
 
 
 def write_page(folder: str | Path = "results") -> Path:
-    """Gather what `run_benchmark` wrote, in the order of ``latentpde list benchmarks``; it runs nothing."""
+    """Gather what `latentpde.bench.run_benchmark` wrote into ``bench.html``; it runs nothing.
+
+    Args:
+        folder: of results. Sections are in the order of ``latentpde list benchmarks``.
+    """
     folder = Path(folder)
     sections = []
     for benchmark in benchmarks:
-        path = folder / "tables" / f"{benchmark.name}.json"
-        if not path.exists():
-            continue
-        try:
-            record = json.loads(path.read_text())
-            figures = [
-                {"caption": figure["caption"], "source": _embedded(folder / "figures" / Path(figure["file"]).name)}
-                for figure in record["figures"]
-            ]
-            sections.append({"name": benchmark.name, "title": record["title"], "tables": record["tables"]} |
-                            {"figures": figures})  # fmt: skip
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            raise DataError(
-                f"{path} is not as `latentpde bench {benchmark.name}` writes it ({error}); run it again"
-            ) from error
+        tables = _read(folder / "tables" / f"{benchmark.name}.json", {"tables": []})["tables"]
+        figures = [
+            {"caption": figure["caption"], "source": _embedded(folder / "figures" / Path(figure["file"]).name)}
+            for figure in _read(folder / "figures" / f"{benchmark.name}.json", [])
+        ]
+        if tables or figures:
+            sections.append({"name": benchmark.name, "title": benchmark.title, "tables": tables, "figures": figures})
     if not sections:
         raise DataError(f"{folder} holds no tables yet; run `latentpde bench table1 --num 4` first")
     page = render("bench.html", sections=sections, version=__version__)
@@ -42,5 +39,18 @@ def write_page(folder: str | Path = "results") -> Path:
     return target
 
 
+def _read(path: Path, otherwise: Any) -> Any:
+    """What a JSON file of results holds; ``otherwise`` where there is no such file."""
+    if not path.exists():
+        return otherwise
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}); make it again with latentpde bench {path.stem}") from error
+
+
 def _embedded(path: Path) -> str:
-    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+    try:
+        return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+    except OSError as error:
+        raise DataError(f"cannot read the figure {path}: {error.strerror}; draw it again") from error

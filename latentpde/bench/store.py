@@ -1,122 +1,106 @@
-"""What came out of runs, in a folder: a line of JSON for each case, and pictures of first cases.
+"""What came out of runs, in a folder: lines of JSON, one file for each method, and pictures of first cases.
 
-Lines are kept under what was run and not under the table that asked for it.
+Lines are kept under what was run and not under the table that asked for it, so tables share them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
-import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
-from latentpde.bench.lines import Line, append_lines, read_lines
+from latentpde.bench.jobs import Job, identity_key
+from latentpde.bench.lines import Entry, Line, append_entries, read_entries
+from latentpde.bench.pictures import Picture
 from latentpde.bench.tables import Frame
+from latentpde.estimators import methods
 from latentpde.io.files import atomic_path
 
-if TYPE_CHECKING:
-    from latentpde.bench.jobs import Job
-
 _SCORES = ("rmse", "mae", "psd", "crps", "coverage90", "spread_error")
-
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """What figures show of one case.
-
-    Args:
-        mean: of the posterior.
-        std: likewise, where the spread is shown.
-        draws: a few.
-    """
-
-    mean: Float[np.ndarray, "y x"]
-    std: Float[np.ndarray, "y x"] | None = None
-    draws: Float[np.ndarray, "draw y x"] | None = None
-
-    def save(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = {name: value.astype(np.float32) for name, value in vars(self).items() if value is not None}
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-
-    @classmethod
-    def load(cls, path: Path) -> Picture | None:
-        """None where there is none, or a damaged one."""
-        try:
-            with np.load(path) as arrays:
-                return cls(**{name: values.astype(float) for name, values in arrays.items()})
-        except (OSError, ValueError, TypeError, EOFError, BadZipFile):
-            return None
+_PROVENANCE = ("version", "hardware", "threads")  # of a header, what is no part of a job's identity
 
 
 @dataclass(eq=False)
 class Store:
-    """Lines of JSON in a folder, one file per method, and pictures in a folder beside it.
+    """Lines in a folder, one file for each method, and pictures in a folder beside it.
 
     Args:
-        folder: made when the first line is written.
+        folder: of the lines; it is made when the first is written.
     """
 
     folder: Path
-    _lines: dict[str, Line] = field(default_factory=dict, repr=False)
+    _lines: dict[tuple[str, int], Line] = field(default_factory=dict, repr=False)
 
     def __post_init__(self):
+        keys = dict[int, str]()  # lines of a run share one header object
         for path in sorted(self.folder.glob("*.jsonl")):
-            self._lines |= {_key(line): line for line in read_lines(path) if {"method", "index"} <= line.keys()}
+            entries = [entry for entry in read_entries(path) if "method" in entry.header and "index" in entry.line]
+            keys |= {id(header): _key(header) for header in {id(e.header): e.header for e in entries}.values()}
+            self._lines |= {(keys[id(e.header)], e.line["index"]): e.whole for e in entries}
 
-    def find(self, job: Job, num: int) -> dict[int, dict[str, Any]]:
-        """Lines of the first cases of a job, by case."""
-        identity = job.identity()
-        found = {i: self._lines.get(_key({**identity, "index": i})) for i in range(job.row.count(num))}
+    def find(self, job: Job, num: int) -> dict[int, Line]:
+        """Lines of the first cases of a job, by the index of the case.
+
+        Args:
+            job: what was run.
+            num: of how many cases; a slow method has fewer, see `latentpde.bench.rows.Row.count`.
+        """
+        found = {i: self._lines.get((job.key, i)) for i in range(job.row.count(num))}
         return {i: line for i, line in found.items() if line is not None}
 
-    def add(self, lines: list[Line]) -> None:
-        for method, some in groupby(lines, key=lambda line: line["method"]):
-            append_lines(self.folder / f"{method}.jsonl", some)
-        self._lines |= {_key(line): line for line in lines}
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Append lines to the files of their methods."""
+        by_method = dict[str, list[Entry]]()
+        for entry in entries:
+            by_method.setdefault(entry.header["method"], []).append(entry)
+            self._lines[_key(entry.header), entry.line["index"]] = entry.whole
+        for method, some in by_method.items():
+            append_entries(self.folder / f"{method}.jsonl", some)
 
     def forget(self, wanted: Iterable[tuple[Job, int]]) -> None:
         """Leave some lines out of account; new ones, written behind them, replace them (`tidy` for good)."""
         for job, num in wanted:
-            for line in self.find(job, num).values():
-                del self._lines[_key(line)]
+            for index in self.find(job, num):
+                del self._lines[job.key, index]
             self.picture_path(job).unlink(missing_ok=True)
 
-    def tidy(self, methods: Iterable[str]) -> None:
+    def tidy(self, names: Iterable[str]) -> None:
         """Drop lines from the files of some methods that later ones have replaced."""
-        for path in {self.folder / f"{method}.jsonl" for method in methods}:
-            lines = read_lines(path)
-            last = {_key(line): line for line in lines}
-            if len(last) < len(lines):
+        for path in {self.folder / f"{name}.jsonl" for name in names}:
+            entries = read_entries(path)
+            last = {(_key(entry.header), entry.line["index"]): entry for entry in entries}
+            if len(last) < len(entries):
                 with atomic_path(path) as temporary:
-                    append_lines(temporary, last.values())
+                    append_entries(temporary, last.values())
+
+    def picture(self, job: Job) -> Picture | None:
+        """What figures show of a job's first case; None where it is not kept, or not with all that the job shows."""
+        found = Picture.load(self.picture_path(job))
+        needs_spread = job.drawn == "spread" and methods.get(job.row.method).has_spread
+        return None if found is None or (needs_spread and found.std is None) else found
 
     def picture_path(self, job: Job) -> Path:
+        """Where the picture of a job's first case is kept."""
         name = hashlib.sha256(job.key.encode()).hexdigest()[:16]
         return self.folder.parent / "pictures" / f"{job.row.method}-{name}.npz"
 
 
-_IDENTITY = (
-    *("method", "options", "draws", "regime", "seed", "setting"),
-    *("fine_initial", "family", "measure", "alone", "index"),
-)
-
-
-def _key(line: dict[str, Any]) -> str:
-    return json.dumps([line.get(name) for name in _IDENTITY], sort_keys=True)
+def _key(header: Line) -> str:
+    """A header's part of the job's identity, as `Job.key` spells it."""
+    return identity_key({name: value for name, value in header.items() if name not in _PROVENANCE})
 
 
 def frame(jobs: Iterable[Job], num: int, store: Store) -> Frame:
-    """Stored lines of some jobs, one per case, with the name of the row; ``failed`` says why where a case failed."""
+    """Stored lines of some jobs, one for each case, with the name of the row; ``failed`` says why where one failed.
+
+    Args:
+        jobs: which lines.
+        num: of how many cases of each job.
+        store: where they are kept.
+    """
     records = [
         {"row": job.row.name, **line, "pde": job.regime.family}
         for job in {(job.row.name, job): job for job in jobs}.values()
@@ -128,7 +112,7 @@ def frame(jobs: Iterable[Job], num: int, store: Store) -> Frame:
 
 
 def failures(table: Frame) -> tuple[str, ...]:
-    """A sentence for each row that failed anywhere."""
+    """A sentence for each row of a `frame` that failed anywhere."""
     bad = table[table["failed"].notna()]
     return tuple(
         f"{name} failed on {len(some)} of {(table['row'] == name).sum()} cases: {some['failed'].iloc[0]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,9 @@ def bench(
     regimes: Annotated[list[str] | None, typer.Option(help="A regime, or several with commas. Repeatable.")] = None,
     resume: Annotated[bool, typer.Option("--resume/--again", help="Keep earlier runs, or run all of it anew.")] = True,
     workers: Annotated[int, typer.Option(min=1, help="Processes; 1 uses all cores for one case after another.")] = 1,
-    draw_only: Annotated[bool, typer.Option("--draw-only", help="Run nothing; show what there is.")] = False,
+    draw_only: Annotated[
+        bool, typer.Option("--draw-only", help="Run nothing; draw what there is, and say what is missing.")
+    ] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of lines, tables and figures.")] = Path(
         "results"
     ),
@@ -28,7 +31,6 @@ def bench(
     """Run a benchmark: every table and figure of the paper, and those it lacks."""
     from latentpde.bench import benchmarks, run_benchmarks
     from latentpde.bench.page import write_page
-    from latentpde.bench.tables import Table
 
     if name == "report":
         print(f"Open in a browser: {write_page(output)}")
@@ -45,8 +47,9 @@ def bench(
         draw_only=draw_only,
         show_progress=not quiet,
     ):
-        for item in shown:
-            if isinstance(item, Table):
-                item.print()
+        for table in shown.tables:
+            table.print()
+        for sentence in shown.missing:
+            print(sentence, file=sys.stderr)
     if not quiet:
         print(f"Lines, tables and figures: {output}. Next: latentpde bench report -o {output}")

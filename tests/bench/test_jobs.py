@@ -1,168 +1,16 @@
-"""The benchmark's runs: what is run, shared, kept and found again."""
+"""What tells a job from another, and what a row of a comparison is."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
-import numpy as np
 import pytest
-from guess import Guess, job_of
+from guess import job_of
 
-import latentpde.bench.jobs as runs
-import latentpde.bench.schedule as schedule
-from latentpde.bench import run_benchmark, run_benchmarks
-from latentpde.bench.benchmark import cases_of
-from latentpde.bench.jobs import Job, Part, measure, picture
-from latentpde.bench.lines import append_lines, read_lines
+from latentpde.bench.jobs import Job, cases_of
 from latentpde.bench.rows import row, with_options
-from latentpde.bench.schedule import missing
-from latentpde.bench.store import Picture, Store, frame
-from latentpde.errors import DataError
-from latentpde.estimators import methods
-
-
-@pytest.fixture
-def counted(monkeypatch):
-    """How many cases were really run."""
-    seen = []
-
-    def counting(parts, pictures):
-        seen.extend(index for part in parts for index in range(part.start, part.stop))
-        return measure(parts, pictures)
-
-    monkeypatch.setattr(schedule, "measure", counting)
-    return seen
-
-
-def test_runs_are_kept_and_go_on_where_they_stopped(tmp_path, guess, counted):
-    for num in (2, 2, 5):
-        run_benchmark("table1", tmp_path, num=num, methods=[guess], regimes=["diffusion"])
-    assert counted == [0, 1, 2, 3, 4]
-    lines = [json.loads(line) for line in (tmp_path / "runs" / "guess.jsonl").read_text().splitlines()]
-    assert [line["index"] for line in lines] == [0, 1, 2, 3, 4]
-    assert {"seed", "version", "hardware", "options", "seconds", "rmse"} <= set(lines[0])
-    run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"], again=True)
-    assert counted[5:] == [0, 1]
-    indices = [json.loads(line)["index"] for line in (tmp_path / "runs" / "guess.jsonl").read_text().splitlines()]
-    assert sorted(indices) == [0, 1, 2, 3, 4], "what was run anew has replaced what was there"
-
-
-def test_another_table_uses_what_is_there(tmp_path, guess, counted):
-    run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
-    run_benchmark("pareto", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
-    assert counted == [0, 1]
-    run_benchmark("table-no-source", tmp_path, num=1, methods=[guess], regimes=["diffusion"])
-    assert counted == [0, 1, 0], "other cases are other runs"
-
-
-def test_a_line_cut_short_is_run_again(tmp_path, guess, counted):
-    run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
-    path = tmp_path / "runs" / "guess.jsonl"
-    path.write_text(path.read_text()[:-40])
-    run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
-    assert counted == [0, 1, 1]
-    assert len(Store(tmp_path / "runs").find(job_of(guess), 2)) == 2
-
-
-def test_only_what_is_missing_between_others_is_run(tmp_path, guess, counted):
-    run_benchmark("table1", tmp_path, num=6, methods=[guess], regimes=["diffusion"])
-    path = tmp_path / "runs" / "guess.jsonl"
-    kept = [line for line in path.read_text().splitlines() if json.loads(line)["index"] not in (1, 4)]
-    path.write_text("\n".join(kept) + "\n")
-    run_benchmark("table1", tmp_path, num=6, methods=[guess], regimes=["diffusion"])
-    assert counted[6:] == [1, 4]
-
-
-def test_masks_are_run_as_one_batch_and_come_out_as_alone(tmp_path):
-    jobs = [job_of("kriging", mask=mask) for mask in ("grid", "radial")]
-    (batch,) = missing([(job, 2) for job in jobs], Store(tmp_path / "runs"))
-    assert batch == [Part(job, 0, 2) for job in jobs]
-    alone = [line for job in jobs for line in measure([Part(job, 0, 2)])]
-    for line, expected in zip(measure(batch), alone, strict=True):
-        assert line.keys() == expected.keys()
-        assert {line["mask"]} == {line["setting"]["mask"]}
-        assert line["rmse"] == pytest.approx(expected["rmse"], rel=1e-3)
-    apart = [*jobs, job_of("kriging", mask="grid", noise_std=0.3), job_of("kriging", "advection"), job_of("enkf")]
-    assert len(missing([(job, 1) for job in apart], Store(tmp_path / "runs"))) == 4
-
-
-def test_benchmarks_run_together_share_what_they_need(tmp_path, guess, counted):
-    names, options = ["table1", "masks", "noise"], {"num": 2, "methods": [guess], "regimes": ["diffusion"]}
-    first = list(run_benchmarks(names, tmp_path, **options))
-    assert len(counted) == 2 + 8 + 2  # table1's cases have the noise of the first of noise's three settings
-    assert len(first) == 3
-    counted.clear()
-    list(run_benchmarks([*names, "psd"], tmp_path, draw_only=True, **options))  # what was not run is left out
-    assert not counted
-    with pytest.raises(DataError, match="nothing of psd, table-no-source"):
-        list(run_benchmarks(["psd", "table-no-source"], tmp_path, draw_only=True, **options))
-
-
-def test_rows_of_other_names_and_other_measures_share_a_run(tmp_path, guess, counted, monkeypatch):
-    """The same options under two names, and two measures of them: one run, and lines for both measures."""
-    named = [row(guess), with_options(row(guess), name="dice")]
-    jobs = [Job(row=some, simulation=cases_of("diffusion"), measure=m) for some in named for m in ("scores", "spectra")]
-    store = Store(tmp_path / "runs")
-    schedule.run([(job, 2) for job in jobs], store)
-    assert counted == [0, 1]
-    for job in jobs:
-        lines = store.find(job, 2)
-        alone = {i: measure([Part(job, i, i + 1)])[0] for i in (0, 1)}
-        assert all(lines[i].keys() == alone[i].keys() for i in (0, 1))
-        assert lines[0]["mask"] == alone[0]["mask"]
-    table = frame([job for job in jobs if job.measure == "scores"], 2, store)
-    assert list(table["row"]) == ["guess", "guess", "dice", "dice"]
-    monkeypatch.setitem(runs.measures, "spectra", lambda solved: 1 / 0)
-    kept, lost = measure([Part(jobs[0], 0, 1, (jobs[1],))])
-    assert "rmse" in kept
-    assert "ZeroDivisionError" in lost["failed"]
-
-
-def test_pictures_are_of_the_run_itself(tmp_path, guess, monkeypatch):
-    run_benchmark("gallery", tmp_path, methods=[guess], regimes=["diffusion"])
-    store, job = Store(tmp_path / "runs"), job_of(guess)
-    monkeypatch.setattr(runs, "solve", None)
-    seen = picture(job, store)
-    assert seen is not None
-    truth = runs.true_fields(job.simulation.cases(0, 1))[0]
-    assert np.sqrt(np.mean((seen.mean - truth) ** 2)) == pytest.approx(store.find(job, 1)[0]["rmse"], rel=1e-3)
-    store.picture_path(job).write_bytes(b"damaged")
-    assert picture(job, store) is None, "it could not be solved"
-    monkeypatch.undo()
-    assert picture(job, store) is not None
-
-
-def test_a_picture_has_the_spread_where_a_figure_shows_it(tmp_path):
-    """Two benchmarks want the same run, one of them its mean alone."""
-    list(run_benchmarks(["gallery", "posterior-samples"], tmp_path, methods=["enkf"], regimes=["diffusion"]))
-    store, job = Store(tmp_path / "runs"), replace(job_of("enkf"), drawn="spread")
-    before = Picture.load(store.picture_path(job))
-    assert before is not None
-    assert before.std is not None
-    assert before.draws is not None
-    Picture(before.mean).save(store.picture_path(job))
-    again = picture(job, store)
-    assert again is not None
-    np.testing.assert_allclose(again.std, before.std, rtol=1e-6)
-    assert picture(replace(job, drawn="mean"), store) is not None
-
-
-def test_timings_have_the_machine_to_themselves(tmp_path, guess, counted):
-    """Processes would not know the method that this test registered, nor what it counts."""
-    run_benchmark("runtime", tmp_path, num=4, methods=[guess], regimes=["diffusion"], workers=2)
-    assert len(counted) == 4  # two alone, and the two again as a batch
-    assert not any("failed" in line for line in read_lines(tmp_path / "runs" / "guess.jsonl"))
-
-
-def test_lines_survive_a_run_that_was_killed(tmp_path):
-    path = tmp_path / "some.jsonl"
-    assert read_lines(path) == []
-    append_lines(path, [{"a": 1}, {"a": 2}])
-    path.write_bytes(path.read_bytes()[:-4])  # the last line is cut short
-    append_lines(path, [{"a": 3}])
-    assert read_lines(path) == [{"a": 1}, {"a": 3}]
+from latentpde.errors import UsageError
 
 
 def test_what_differs_in_anything_is_another_run(guess):
@@ -174,7 +22,7 @@ def test_what_differs_in_anything_is_another_run(guess):
         Job(row=with_options(row(guess), fails_below=-9.0), simulation=cases_of("diffusion")),
         Job(row=with_options(row(guess), num_draws=5), simulation=cases_of("diffusion")),
         Job(row=row(guess), simulation=cases_of("diffusion"), alone=True),
-        Job(row=row(guess), simulation=cases_of("diffusion"), measure="spectra"),
+        Job(row=row(guess), simulation=cases_of("diffusion"), measurement="spectra"),
         Job(row=row(guess), simulation=cases_of("diffusion"), family="helmholtz"),
     ]
     keys = {json.dumps(job.identity(), sort_keys=True) for job in (same, job_of(guess), *others)}
@@ -190,30 +38,10 @@ def test_an_option_as_it_is_anyway_is_the_same_run(guess):
     assert with_options(paper, guidance_scale=80.0).extra == paper.extra
 
 
-def test_failures_are_counted_shown_and_tried_again(tmp_path, guess, counted):
-    fails = [float(np.nanmin(cases_of("diffusion").cases(i, i + 1)["observed"].values)) < -0.9 for i in range(6)]
-    assert 0 < sum(fails) < 6
-    bad = Job(row=with_options(row(guess), fails_below=-0.9), simulation=cases_of("diffusion"))
-    lines = measure([Part(bad, 0, 6)])
-    assert ["failed" in line for line in lines] == fails
-    assert all("rmse" in line for line, failed in zip(lines, fails, strict=True) if not failed)
-    assert "a reading too low for me" in next(line for line in lines if "failed" in line)["failed"]
-    store = Store(tmp_path / "runs")
-    store.add(lines)
-    assert {part.start for (part,) in missing([(bad, 6)], store)} == {fails.index(True)}
-
-    methods.unregister("guess")
-    methods.register("guess", type("Bad", (Guess,), {"estimate": lambda *a, **k: 1 / 0}))
-    tables = run_benchmark("table1", tmp_path, num=2, methods=[guess], regimes=["diffusion"])
-    assert "2 failed" in tables[0].rows[0][-1]
-    assert any("ZeroDivisionError" in note for note in tables[0].notes)
-
-
-def test_processes_give_the_same_as_one(tmp_path):
-    found = []
-    for workers in (1, 2):
-        folder = tmp_path / str(workers)
-        run_benchmark("table1", folder, num=1, methods=["kriging"], regimes=["diffusion", "advection"], workers=workers)
-        lines = [json.loads(line) for line in (folder / "runs" / "kriging.jsonl").read_text().splitlines()]
-        found.append(sorted((line["regime"], line["rmse"], line["crps"]) for line in lines))
-    assert found[0] == found[1]
+def test_rows_are_given_what_the_paper_gives_them():
+    assert row("3dvar").fine_initial
+    assert not row("3dvar-coarse").fine_initial
+    assert not row("exact").fine_initial
+    assert row("enkf-paper").options("helmholtz")["correction"] == 1.0
+    with pytest.raises(UsageError, match="unknown method"):
+        row("nonsense-coarse")

@@ -1,4 +1,4 @@
-"""Record the scores that `test_bench.py` compares with: bench_scores.json beside this file.
+"""Record the scores that `test_benchmarks.py` compares with: bench_scores.json beside this file.
 
 Of each method and regime: the mean RMSE and CRPS over the first cases, and by how much other seeds move it.
 """
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from latentpde.bench.benchmark import cases_of
-from latentpde.bench.jobs import Job, Part, solve, take_scores
+from latentpde.bench.jobs import Job, Part, cases_of
+from latentpde.bench.measurements import measure_scores
 from latentpde.bench.rows import row
+from latentpde.bench.solving import solve
 
 METHODS, REGIMES, NUM, NUM_SEEDS = ("exact", "3dvar", "enkf", "kriging"), ("balanced", "helmholtz"), 2, 6
 
@@ -18,7 +19,7 @@ record: dict = {"methods": METHODS, "regimes": REGIMES, "num": NUM, "scores": {}
 for name in METHODS:
     for regime in REGIMES:
         job = Job(row=row(name), simulation=cases_of(regime))
-        runs = [take_scores(solve(Part(job, 0, NUM), seed=seed)) for seed in range(NUM_SEEDS)]
+        runs = [measure_scores(solve(Part(job, 0, NUM), seed=seed)) for seed in range(NUM_SEEDS)]
         found = {}
         for score in ("rmse", "crps"):
             means = [float(np.mean([line[score] for line in lines])) for lines in runs]

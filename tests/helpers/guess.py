@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from latentpde.bench.benchmark import cases_of
-from latentpde.bench.jobs import Job
+from latentpde.bench.jobs import Job, cases_of
 from latentpde.bench.rows import row
 from latentpde.estimators import Estimator
 from latentpde.observation import Observation

@@ -1,5 +1,28 @@
-"""The benchmarks themselves, one file for each question; importing this registers all of them."""
+"""The benchmarks themselves, one file for each question. Importing this registers all of them, in this order."""
 
-from latentpde.bench.studies import ablations, comparison, frontier, gallery, peers, scaling, sweeps, trust
+from latentpde.bench.benchmark import benchmarks
+from latentpde.bench.studies.ablations import Guidance, MapBudget, Refinement
+from latentpde.bench.studies.calibration import Calibration
+from latentpde.bench.studies.comparison import Table1, TableNoSource
+from latentpde.bench.studies.ensemble_size import EnKFEnsembleSize, EnsembleSize
+from latentpde.bench.studies.evidence import Evidence
+from latentpde.bench.studies.fields import Gallery, PosteriorDraws, Uncertainty
+from latentpde.bench.studies.fundps import FunDPS
+from latentpde.bench.studies.limit import Limit
+from latentpde.bench.studies.pareto import Pareto
+from latentpde.bench.studies.peers import Peers
+from latentpde.bench.studies.runtime import Runtime
+from latentpde.bench.studies.scaling import Scaling
+from latentpde.bench.studies.spectra import Spectra
+from latentpde.bench.studies.stages import Stages
+from latentpde.bench.studies.sweeps import Masks, Noise, Snapshots, Sparsity
 
-__all__ = ["ablations", "comparison", "frontier", "gallery", "peers", "scaling", "sweeps", "trust"]
+for _benchmark in (
+    *(Table1(), TableNoSource(), Pareto(), Limit(), Runtime()),
+    *(Noise(), Masks(), Sparsity(), Snapshots()),
+    *(Calibration(), Evidence()),
+    *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), Guidance(), Refinement(), Stages()),
+    *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
+    *(Scaling(), Peers()),
+):
+    benchmarks.register(_benchmark.name, _benchmark)

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from latentpde.bench import paper
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
+from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.branches import BRANCHES, recorded_choice
-from latentpde.bench.jobs import Job
+from latentpde.bench.jobs import Job, jobs_on
 from latentpde.bench.rows import PAPER, VARIANTS, Row, chosen_rows
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
@@ -24,6 +24,8 @@ OURS, THEIRS = PALETTE[:2]
 
 
 class Table1(Benchmark):
+    """Every method on the cases of every regime, beside what the paper prints."""
+
     name = "table1"
     title = "all methods over the three families, with a source (table 1 of the paper)"
     theirs = paper.TABLE_1
@@ -35,13 +37,13 @@ class Table1(Benchmark):
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(plan.rows, plan.regimes, source=self.source)
 
-    def show(self, plan: Plan) -> list:
+    def show(self, plan: Plan) -> Items:
         table = _with_chosen_branch(plan.frame(self.jobs(plan)))
         families = list(dict.fromkeys(table["pde"]))
         names = [name for name in (CHOSEN, *(row.name for row in plan.rows)) if (table["row"] == name).any()]
         return [
             *(self._family(family, table[table["pde"] == family], names) for family in families),
-            (
+            Drawing(
                 "RMSE of each method with two standard errors; hollow: as the paper prints it.",
                 self._figure(table, names),
             ),
@@ -78,7 +80,7 @@ class Table1(Benchmark):
         )
 
     def _printed(self, family: str, name: str) -> dict:
-        """The paper's figures of a row."""
+        """The scores that the paper prints for a row."""
         theirs = self.theirs.get(family, {})
         if name == CHOSEN and theirs:
             return min((theirs[branch] for branch in BRANCHES), key=lambda scores: scores["rmse"] or math.inf)
@@ -110,17 +112,15 @@ class Table1(Benchmark):
 
 
 def _with_chosen_branch(table: Frame) -> Frame:
-    """And the lines of the branch that stands for the paper's method, once more under that name."""
+    """The same lines, and those of the branch that stands for the paper's method once more under that name."""
     chosen = table[table["row"] == table["regime"].map(recorded_choice())]
     return pd.concat([table, chosen.assign(row=CHOSEN)], ignore_index=True)
 
 
 class TableNoSource(Table1):
+    """The same on cases that have no source, which no method is told."""
+
     name = "table-no-source"
     title = "all methods over the three families, without a source"
     theirs = paper.TABLE_NO_SOURCE
     source = False
-
-
-for _benchmark in (Table1(), TableNoSource()):
-    benchmarks.register(_benchmark.name, _benchmark)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,10 +21,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from latentpde.bench.benchmark import Plan, Study, benchmarks, cases_of
-from latentpde.bench.jobs import Job, Part, short, solve, true_fields
+from latentpde.bench.benchmark import Items, Plan, Study
+from latentpde.bench.jobs import Job, Part, cases_of
 from latentpde.bench.lines import Line
+from latentpde.bench.measurements import rounded
 from latentpde.bench.rows import Row, row
+from latentpde.bench.solving import solve, true_fields
 from latentpde.bench.tables import NONE, Table, number
 from latentpde.estimators.exact.estimator import Exact
 from latentpde.estimators.exact.likelihood import CollapsedModel
@@ -46,26 +48,30 @@ Tool = Callable[[Callable[[Tensor], Tensor], int], WeightedSamples]
 
 
 class Peers(Study):
+    """`exact` beside other tools, one case and one tool at a time."""
+
     name = "peers"
     title = "other tools on the same cases"
     num = 1
     regimes = ("diffusion", "advection", "klein_gordon", "helmholtz")
     in_all = False  # it needs an extra, and minutes for a case
 
-    def missing(self, plan: Plan) -> list[tuple[str, int, list[str]]]:
-        known = {(line["regime"], line["index"], line["peer"]) for line in self.lines(plan)}
-        names = [name for name, package in PEERS.items() if importlib.util.find_spec(package)]
-        tasks = [
-            (regime, index, [name for name in names if (regime, index, name) not in known])
+    def missing_tasks(self, plan: Plan) -> list[tuple[str, int, str]]:
+        """Regime, case and tool of each comparison, as far as the tools are installed."""
+        wanted = [
+            (regime, index, name)
             for regime in plan.regimes
             for index in range(plan.num)
+            for name, package in PEERS.items()
+            if importlib.util.find_spec(package)
         ]
-        return [task for task in tasks if task[2]]
+        known = {(line["regime"], line["index"], line["peer"]) for line in self.lines(plan)}
+        return [task for task in wanted if task not in known]
 
-    def measure(self, task: tuple[str, int, list[str]]) -> Iterator[Line]:
-        return compare(*task)
+    def run_task(self, task: tuple[str, int, str]) -> list[Line]:
+        return [compare(*task)]
 
-    def show(self, plan: Plan) -> list:
+    def show(self, plan: Plan) -> Items:
         lines = [line for line in self.lines(plan) if line["regime"] in plan.regimes and line["index"] < plan.num]
         lines.sort(key=lambda line: (plan.regimes.index(line["regime"]), line["index"], [*PEERS].index(line["peer"])))
         fields, searches = [], []
@@ -84,7 +90,8 @@ class Peers(Study):
                         number(line["r_hat"]),
                     )
                 )
-        absent = sorted({package for package in PEERS.values() if not importlib.util.find_spec(package)})
+        there = {line["peer"] for line in lines}
+        absent = sorted({p for name, p in PEERS.items() if name not in there and not importlib.util.find_spec(p)})
         notes = ["In brackets what `exact` has. Seconds: from the call to mean and draws at 128 x 128."]
         if absent:
             notes.append(f"Not installed: {', '.join(absent)}. pip install 'latentpde[peers]' brings them.")
@@ -97,8 +104,14 @@ class Peers(Study):
         ]
 
 
-def compare(regime: str, index: int, names: list[str]) -> Iterator[Line]:
-    """A line for each tool on one case."""
+def compare(regime: str, index: int, name: str) -> Line:
+    """What one tool and `exact` make of one case.
+
+    Args:
+        regime: of the case.
+        index: of the case.
+        name: of the tool, a key of `PEERS`.
+    """
     simulation = cases_of(regime)
     cases = simulation.cases(index, index + 1)
     observation, truth = Observation.from_dataset(cases), true_fields(cases)
@@ -111,30 +124,29 @@ def compare(regime: str, index: int, names: list[str]) -> Iterator[Line]:
 
     solved(Exact())  # makes tables that are made once
     exact_scores, exact, exact_seconds = solved(Exact())
-    for name in names:
-        line: Line = {"regime": regime, "index": index, "peer": name}
-        if name == "kriging":
-            scores, seconds = _interpolate(row("kriging"), regime, index)
-        else:
-            wanted = float(exact["effective_sample_size"][0])
-            tool = _nuts if name.startswith("NUTS") else partial(_nautilus, int(name.split()[1]), wanted)
-            scores, found, seconds = solved(Searched(tool=tool))
-            evidence = float(found["log_evidence"][0])
-            apart = np.abs(found["coefficient_mean"] - exact["coefficient_mean"]) / exact["coefficient_std"]
-            line |= {
-                "evaluations": int(found["num_evaluations"][0]),
-                "evaluations_exact": int(exact["num_evaluations"][0]),
-                "effective_size": round(float(found["effective_sample_size"][0])),
-                "effective_size_exact": round(wanted),
-                "log_evidence": round(evidence, 3) if math.isfinite(evidence) else None,
-                "log_evidence_exact": round(float(exact["log_evidence"][0]), 3),
-                "apart": short(float(apart.max())),
-                "r_hat": short(float(found["evidence_gap"][0])) if tool is _nuts else None,
-            }
-        for which, values in (("", scores), ("_exact", exact_scores)):
-            line |= {f"{s}{which}": short(float(values[s][0])) for s in ("rmse", "crps")}
-        times = {"seconds": seconds, "seconds_exact": exact_seconds, "ratio": seconds / exact_seconds}
-        yield {**line, **{what: short(value) for what, value in times.items()}}
+    line: Line = {"regime": regime, "index": index, "peer": name}
+    if name == "kriging":
+        scores, seconds = _interpolate(row("kriging"), regime, index)
+    else:
+        wanted = float(exact["effective_sample_size"][0])
+        tool = _nuts if name.startswith("NUTS") else partial(_nautilus, int(name.split()[1]), wanted)
+        scores, found, seconds = solved(Searched(tool=tool))
+        evidence = float(found["log_evidence"][0])
+        apart = np.abs(found["coefficient_mean"] - exact["coefficient_mean"]) / exact["coefficient_std"]
+        line |= {
+            "evaluations": int(found["num_evaluations"][0]),
+            "evaluations_exact": int(exact["num_evaluations"][0]),
+            "effective_size": round(float(found["effective_sample_size"][0])),
+            "effective_size_exact": round(wanted),
+            "log_evidence": round(evidence, 3) if math.isfinite(evidence) else None,
+            "log_evidence_exact": round(float(exact["log_evidence"][0]), 3),
+            "apart": rounded(float(apart.max())),
+            "r_hat": rounded(float(found["evidence_gap"][0])) if tool is _nuts else None,
+        }
+    for which, values in (("", scores), ("_exact", exact_scores)):
+        line |= {f"{s}{which}": rounded(float(values[s][0])) for s in ("rmse", "crps")}
+    times = {"seconds": seconds, "seconds_exact": exact_seconds, "ratio": seconds / exact_seconds}
+    return {**line, **{what: rounded(value) for what, value in times.items()}}
 
 
 def _evidence(value: float | None) -> str:
@@ -207,6 +219,3 @@ def _nuts(log_likelihood: Callable[[Tensor], Tensor], dim: int) -> WeightedSampl
     size, r_hat = float(effective_sample_size(stacked).min()), float(split_gelman_rubin(stacked).max())
     log_weights = np.full(len(points), -math.log(len(points)))
     return WeightedSamples(points, log_weights, math.nan, math.nan, size, r_hat, num_evaluations, 1, True)
-
-
-benchmarks.register(Peers.name, Peers())

@@ -10,7 +10,7 @@ from functools import cache
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from latentpde.bench.benchmark import Plan, Study, benchmarks
+from latentpde.bench.benchmark import Items, Plan, Study
 from latentpde.bench.lines import Line
 from latentpde.bench.tables import Table
 
@@ -24,7 +24,15 @@ _VARIED = {"coarse grid": "coarse", "snapshots": "snapshots", "output": "output"
 
 
 def cost(regime: str, *, coarse: int = 32, readings: int = 51, snapshots: int = 1, output: int = 128) -> dict[str, Any]:
-    """One case, from the observation to 12 draws and the mean; memory beyond what the imports had taken."""
+    """What one case costs, from the observation to 12 draws and the mean; memory beyond what the imports had taken.
+
+    Args:
+        regime: of the case.
+        coarse: cells of the coarse grid along an axis; the fine grid has four times as many.
+        readings: how many cells are read.
+        snapshots: at how many times.
+        output: cells of the output along an axis.
+    """
     from latentpde.estimators import reconstruct
     from latentpde.observation import Observation
     from latentpde.simulation import regimes, simulate
@@ -52,7 +60,7 @@ def cost(regime: str, *, coarse: int = 32, readings: int = 51, snapshots: int = 
 
 @cache
 def _fresh_processes() -> BaseContext:
-    """From a server that has done the imports, where the system has one."""
+    """New processes, from a server that has done the imports where the system has one."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -65,13 +73,15 @@ def _peak() -> float:
 
 
 class Scaling(Study):
+    """One case of `exact`, with one of its sizes varied at a time."""
+
     name = "scaling"
     title = "time and memory of the exact posterior as the problem grows"
     num = 28  # over four quantities, each from its smallest on
     num_settings = len(_VARIED)
     regimes = ("balanced", "klein_gordon")
 
-    def missing(self, plan: Plan) -> list[Line]:
+    def missing_tasks(self, plan: Plan) -> list[Line]:
         wanted = [
             {"varied": varied, "regime": regime, **size}
             for varied, sizes in SIZES.items()
@@ -81,8 +91,8 @@ class Scaling(Study):
         known = self.lines(plan)
         return [size for size in wanted if not any(size.items() <= line.items() for line in known)]
 
-    def measure(self, task: Line) -> list[Line]:
-        """In a process of its own, so that its peak memory is its own and running out of it ends nothing else."""
+    def run_task(self, task: Line) -> list[Line]:
+        """Measure one size in a process of its own: so is its peak memory, and running out of it ends nothing else."""
         arguments = {name: value for name, value in task.items() if name != "varied"}
         with ProcessPoolExecutor(1, mp_context=_fresh_processes()) as pool:
             try:
@@ -91,8 +101,8 @@ class Scaling(Study):
                 found = {"failed": f"{type(error).__name__}: {error}"[:200]}
         return [{**task, **found}]
 
-    def show(self, plan: Plan) -> list:
-        shown = []
+    def show(self, plan: Plan) -> Items:
+        shown: Items = []
         for varied, name in _VARIED.items():
             here = [line for line in self.lines(plan) if line["varied"] == varied and line["regime"] in plan.regimes]
             rows = [
@@ -104,6 +114,3 @@ class Scaling(Study):
             notes = self.failures(plan) if varied == "readings" else ()
             shown.append(Table(f"Cost against {varied}", heads, tuple(rows), notes))
         return shown
-
-
-benchmarks.register(Scaling.name, Scaling())

@@ -8,14 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, jobs_on
-from latentpde.bench.figures import field_grid, looks
-from latentpde.bench.jobs import Job
+from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
+from latentpde.bench.figures import field_grid, styles
+from latentpde.bench.jobs import REPRESENTATIVES, Job, jobs_on
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
-from latentpde.simulation import PAPER_REGIMES, masks, regimes
-
-ADVECTION_DIFFUSION = tuple(n for n in PAPER_REGIMES if regimes.get(n).family == "advection_diffusion")
-REPRESENTATIVES = ("balanced", "klein_gordon", "helmholtz")  # one regime for each family, as the paper shows
+from latentpde.simulation import masks, regimes
 
 
 class Sweep(Benchmark):
@@ -34,19 +31,22 @@ class Sweep(Benchmark):
         return [job for regime in plan.regimes for jobs in self._jobs(plan, regime).values() for job in jobs]
 
     def _jobs(self, plan: Plan, regime: str) -> dict[str, list[Job]]:
-        """By label."""
+        """Jobs of one regime by the label of their setting."""
         settings = self.settings(regime)
         return {label: jobs_on(plan.rows, [regime], drawn="mean", **setting) for label, setting in settings.items()}
 
-    def show(self, plan: Plan) -> list:
-        shown: list = []
+    def show(self, plan: Plan) -> Items:
+        shown: Items = []
         for regime in plan.regimes:
             jobs = self._jobs(plan, regime)
             tables = {label: plan.frame(some) for label, some in jobs.items()}
             shown += self._tables(plan, regime, tables)
-            shown.append((f"{self.title}: RMSE, {regime}.", self._curves(plan, tables, regime)))
-            fields = {f"{self.of} {label}" if self.ordered else label: some for label, some in jobs.items()}
-            shown.append((f"{self.title}: one case of {regime}.", field_grid(fields, plan.store)))
+            shown.append(
+                Drawing(f"{self.title}: RMSE, {regime}.", self._curves(plan, tables, regime), f"{regime}-rmse")
+            )
+            labelled = {f"{self.of} {label}" if self.ordered else label: some for label, some in jobs.items()}
+            if (fields := field_grid(labelled, plan.store)) is not None:
+                shown.append(Drawing(f"{self.title}: one case of {regime}.", fields, f"{regime}-fields"))
         return shown
 
     def _tables(self, plan: Plan, regime: str, tables: dict[str, Frame]) -> list[Table]:
@@ -68,7 +68,7 @@ class Sweep(Benchmark):
         figure = Figure((8.0, 3.6), layout="constrained")
         ax = figure.subplots()
         places = np.arange(len(tables))
-        for i, (row, colour, marker) in enumerate(looks(plan.rows)):
+        for i, (row, colour, marker) in enumerate(styles(plan.rows)):
             points = [mean_and_error(table[table["row"] == row.name]["rmse"]) for table in tables.values()]
             means, errors = np.array(points).T
             aside = 0.4 * ((i + 0.5) / len(plan.rows) - 0.5)  # so that bars of error do not cover each other
@@ -84,6 +84,8 @@ class Sweep(Benchmark):
 
 
 class Noise(Sweep):
+    """Readings with more and more noise."""
+
     name = "noise"
     title = "reconstructions under more and more noise"
     of = "noise"
@@ -95,6 +97,8 @@ class Noise(Sweep):
 
 
 class Masks(Sweep):
+    """Readings in all the places that masks leave."""
+
     name = "masks"
     title = "reconstructions from all eight masks"
     of = "mask"
@@ -107,6 +111,8 @@ class Masks(Sweep):
 
 
 class Sparsity(Sweep):
+    """Fewer and fewer readings."""
+
     name = "sparsity"
     title = "reconstructions from 1 to 5 % of the cells, in a single patch"
     of = "cells read"
@@ -117,6 +123,8 @@ class Sparsity(Sweep):
 
 
 class Snapshots(Sweep):
+    """Readings at more and more times."""
+
     name = "snapshots"
     title = "how each added snapshot narrows field and coefficients"
     of = "snapshots"
@@ -137,7 +145,3 @@ class Snapshots(Sweep):
                 what = f"{title} of the coefficients, as a share of their intervals,"
                 found.append(self._table(plan, regime, means, score, what))
         return found
-
-
-for _benchmark in (Noise(), Masks(), Sparsity(), Snapshots()):
-    benchmarks.register(_benchmark.name, _benchmark)

@@ -1,29 +1,29 @@
-"""Whether to believe a method: calibration of its spread, and whether the evidence finds the right PDE."""
+"""Whether to believe a method's uncertainty: ranks of the truth, coverage of intervals, spread against error."""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from latentpde.bench.benchmark import Benchmark, Plan, benchmarks, cases_of, jobs_on
-from latentpde.bench.figures import looks
-from latentpde.bench.jobs import Job, Solved, measures, short
+from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
+from latentpde.bench.figures import styles
+from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.measurements import measurements, rounded
 from latentpde.bench.rows import Row, with_options
+from latentpde.bench.solving import Solved
 from latentpde.bench.store import failures
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.errors import UsageError
 from latentpde.estimators import methods
-from latentpde.pde import families
 from latentpde.scores.calibration import LEVELS, compare
 from latentpde.scores.ranks import ecdf_band, holm, rank_uniformity
-from latentpde.simulation import regimes
 
 NUM_DRAWS = 39  # the ends of 50 % and 90 % intervals are then draws
 _EVERY = 32  # the field is ranked at cells this far apart
 
 
-def take_calibration(solved: Solved) -> list[dict]:
-    """Ranks of coefficients and of the field at 16 cells, coverage at ten levels, spread and error."""
+def measure_calibration(solved: Solved) -> list[dict]:
+    """Ranks of the coefficients and of the field at 16 cells, coverage at ten levels, and spread and error."""
     if solved.draws is None:
         raise UsageError(f"{solved.job.row.name} has no spread")
     at = range(_EVERY // 2, solved.truth.shape[-1], _EVERY)
@@ -37,23 +37,25 @@ def take_calibration(solved: Solved) -> list[dict]:
                 "ranks": ranks["field"],
                 **({"theta_ranks": ranks["coefficient"]} if "coefficient" in ranks else {}),
                 "coverage": [round(float(v), 3) for v in case["coverage"].values.ravel()],
-                "spread": short(case["spread"].item()),
-                "error": short(case["error"].item()),
+                "spread": rounded(case["spread"].item()),
+                "error": rounded(case["error"].item()),
             }
         )
     return lines
 
 
-measures["calibration"] = take_calibration
+measurements["calibration"] = measure_calibration
 
 
 class Calibration(Benchmark):
+    """Every method that has a spread, on the same cases."""
+
     name = "calibration"
     title = "ranks, coverage, and spread against error of every method with a spread"
     num = 32
 
     def spread_rows(self, plan: Plan) -> list[Row]:
-        """Rows that have one, with as many draws as the levels ask for, or as an ensemble has members."""
+        """Rows that have a spread, with as many draws as the levels ask for, or as an ensemble has members."""
         named = [_with_spread(some) for some in plan.rows]
         return [
             some if some.method == "enkf" else with_options(some, num_draws=NUM_DRAWS)
@@ -62,9 +64,9 @@ class Calibration(Benchmark):
         ]
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(self.spread_rows(plan), plan.regimes, measure="calibration")
+        return jobs_on(self.spread_rows(plan), plan.regimes, measurement="calibration")
 
-    def show(self, plan: Plan) -> list:
+    def show(self, plan: Plan) -> Items:
         everything = plan.frame(self.jobs(plan))
         table = everything[everything["failed"].isna()].copy()
         if table.empty:
@@ -89,9 +91,15 @@ class Calibration(Benchmark):
         )
         return [
             Table(self.title, heads, tuple(rows), (note, *failures(everything))),
-            ("Coverage of the field by central intervals, all regimes.", self._coverage(table, plan)),
-            ("Ranks of the field at 16 cells less what is expected; grey: 99 % band.", self._ranks(table, plan)),
-            ("Spread against error, case by case.", self._spread(table, plan)),
+            Drawing(
+                "Coverage of the field by central intervals, all regimes.", self._coverage(table, plan), "coverage"
+            ),
+            Drawing(
+                "Ranks of the field at 16 cells less what is expected; grey: 99 % band.",
+                self._ranks(table, plan),
+                "ranks",
+            ),
+            Drawing("Spread against error, case by case.", self._spread(table, plan), "spread"),
         ]
 
     def _p_values(self, here: Frame, num_draws: int) -> list[float]:
@@ -107,7 +115,7 @@ class Calibration(Benchmark):
         ax = figure.subplots()
         ax.plot([0, 1], [0, 1], color="#888888", linestyle="--", linewidth=1)
         rows = self.spread_rows(plan)
-        for some, colour, marker in looks(rows):
+        for some, colour, marker in styles(rows):
             here = table[table["row"] == some.name]
             if not here.empty:
                 ax.plot(LEVELS, np.mean(list(here["coverage"]), axis=0), color=colour, marker=marker, label=some.name)
@@ -135,7 +143,7 @@ class Calibration(Benchmark):
     def _spread(self, table: Frame, plan: Plan) -> Figure:
         figure = Figure((5.0, 4.4), layout="constrained")
         ax, rows = figure.subplots(), self.spread_rows(plan)
-        for some, colour, marker in looks(rows):
+        for some, colour, marker in styles(rows):
             here = table[table["row"] == some.name]
             if not here.empty:
                 ax.loglog(
@@ -150,54 +158,5 @@ class Calibration(Benchmark):
 
 
 def _with_spread(some: Row) -> Row:
-    """3D-Var has one on request."""
+    """The same row with a spread; 3D-Var has one on request."""
     return some if some.method != "3dvar" else with_options(some, name=some.name, spread=True)
-
-
-class Evidence(Benchmark):
-    name = "evidence"
-    title = "is the right family of PDEs found by the evidence?"
-    num = 60
-    num_settings = 5  # families
-    rows = ("exact",)
-    regimes = ("balanced", "klein_gordon", "helmholtz", "telegraph", "fractional_diffusion")
-
-    def jobs(self, plan: Plan) -> list[Job]:
-        return [
-            Job(row=some, simulation=cases_of(regime), family=family.name)
-            for some in plan.rows
-            for regime in plan.regimes
-            for family in families
-        ]
-
-    def show(self, plan: Plan) -> list:
-        return [self._table(plan, some) for some in plan.rows]
-
-    def _table(self, plan: Plan, some: Row) -> Table:
-        table = plan.frame([job for job in self.jobs(plan) if job.row == some])
-        names, rows = [family.name for family in families], []
-        for regime in plan.regimes:
-            here = table[(table["regime"] == regime) & table["failed"].isna()]
-            if here.empty or "log_evidence" not in here:
-                continue
-            wide = (
-                here.pivot_table(index="index", columns="family", values="log_evidence").reindex(columns=names).dropna()
-            )
-            share = np.exp(wide.sub(wide.max(axis=1), axis=0))
-            share = share.div(share.sum(axis=1), axis=0).mean()
-            first = wide.idxmax(axis=1).value_counts()
-            own = regimes.get(regime).family
-            cells = [f"{share[name]:.2f} ({first.get(name, 0)})" for name in names]
-            rows.append(
-                (regime, *(f"[{c}]" if n == own else c for n, c in zip(names, cells, strict=True)), f"{len(wide)}")
-            )
-        note = (
-            "Mean posterior probability of each family, all alike beforehand, and in how many cases it comes first. "
-            "In brackets the family that made the cases. Each has its own default bounds and a source of 0.5: what the "
-            "user would know is not given away."
-        )
-        return Table(f"{self.title} Method {some.name}.", ("cases of", *names, "cases"), tuple(rows), (note,))
-
-
-for _benchmark in (Calibration(), Evidence()):
-    benchmarks.register(_benchmark.name, _benchmark)

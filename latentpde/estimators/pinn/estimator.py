@@ -8,11 +8,11 @@ sigmoid of raw ones :math:`r` onto their bounds. All are trained together by Ada
           + \lambda_r\, \overline{\rho^2} + \lambda_s\, \overline{f_\zeta^2} / \tau^2 + \lambda_c \lVert r \rVert^2
 
 over the readings, the initial state (the second term for families that start at rest) and random points of time and
-space, where :math:`\rho` is what is left of the PDE (`latentpde.estimators.pinn.equation`). Everything is in units of the case: of
-the initial state's standard deviation, and of the whole time and domain. For a steady family the initial state is part
-of the right-hand side, so it enters :math:`\rho` and has no term of its own. The PDE is a penalty here: what comes out
-need not solve it. The last two terms are the prior's: without the last, coefficients were seen to end far from the
-truth.
+space, where :math:`\rho` is what is left of the PDE (`latentpde.estimators.pinn.equation`). Everything is in units of
+the case: of the initial state's standard deviation, and of the whole time and domain. For a steady family the initial
+state is part of the right-hand side, so it enters :math:`\rho` and has no term of its own. The PDE is a penalty here:
+what comes out need not solve it. The last two terms are the prior's: without the last, coefficients were seen to end
+far from the truth.
 
 The networks and the first three terms are those of Tsao, Chaney and Veveakis, who leave everything else open.
 
@@ -35,8 +35,9 @@ from latentpde.errors import UsageError
 from latentpde.estimators.adam import Adam
 from latentpde.estimators.base import Estimator
 from latentpde.estimators.pinn.equation import check_differential
-from latentpde.estimators.pinn.network import Features
-from latentpde.estimators.pinn.problem import Losses, Networks, Problem, centres, everywhere, points_at
+from latentpde.estimators.pinn.network import Features, Networks
+from latentpde.estimators.pinn.points import at_many_points, cell_centres, points_at
+from latentpde.estimators.pinn.problem import Losses, Problem
 from latentpde.grid import Grid
 from latentpde.latent import Latent
 from latentpde.observation import Observation
@@ -44,15 +45,22 @@ from latentpde.pde import Family
 from latentpde.posterior import PDEPosterior
 from latentpde.progress import Advance, progress
 
-CASES_AT_ONCE = 16
+_CASES_AT_ONCE = 16
 _BETAS = (0.9, 0.99)  # of Adam
-_CHECK_EVERY = 50
+_CHECK_EVERY = 50  # steps between looks at which state is the best so far
+_NUM_FINAL_POINTS = 2048  # at which the diagnostics' losses are taken
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PinnPosterior(PDEPosterior):
-    """Trained networks: a point estimate, evaluated at any place and time. Times beyond the last reading's are
-    extrapolated by the network alone."""
+    """Trained networks: a point estimate at any place and time.
+
+    Times beyond the last reading's are extrapolated by the network alone.
+
+    Args:
+        problem: what the networks were trained on, with the units of each case.
+        networks: the trained ones.
+    """
 
     problem: Problem
     networks: Networks
@@ -72,15 +80,15 @@ class PinnPosterior(PDEPosterior):
     def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case 1 time y x"]:
         problem, networks = self.problem, self.networks[cases]
         when = times / problem.equation.duration if problem.order else torch.zeros_like(times)
-        points = torch.cat([points_at(t, centres(grid)) for t in when])
-        values = everywhere(lambda p: problem.field(networks, p), points, len(networks.raw))
+        points = torch.cat([points_at(t, cell_centres(grid)) for t in when])
+        values = at_many_points(lambda p: problem.field(networks, p), points, len(networks.raw))
         values = problem.centre[cases, None] + problem.scale[cases, None] * values
         return values.unflatten(1, (1, len(times), *grid.shape))
 
     def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case 1 y x"]:
         problem, networks = self.problem, self.networks[cases]
-        points = points_at(0.0, centres(grid))
-        values = everywhere(lambda p: problem.source(networks, p), points, len(networks.raw))
+        points = points_at(0.0, cell_centres(grid))
+        values = at_many_points(lambda p: problem.source(networks, p), points, len(networks.raw))
         return self.latent.source_prior_std * values.unflatten(1, (1, *grid.shape))
 
 
@@ -89,20 +97,27 @@ class Pinn(Estimator):
     """The paper's physics-informed network: a point estimate, without a spread.
 
     Args:
-        num_steps: Adam steps.
-        learning_rate: of the networks; it decays to zero along a cosine.
-        coefficient_rate: how many times faster the raw coefficients learn.
-        data_weight, initial_weight, residual_weight, source_weight, coefficient_weight: of the loss's terms, in their
-            order above.
-        num_collocation: random points per step at which the PDE is asked for.
-        num_initial: random points per step at which the initial state is.
+        num_steps: Adam steps, at least 1.
+        learning_rate: step size of Adam on the networks' weights, positive; it decays to zero along a cosine.
+        coefficient_rate: how many times faster the raw coefficients learn, positive.
+        data_weight, initial_weight, residual_weight, source_weight, coefficient_weight: weights of the loss's terms, in
+            their order above, not negative.
+        num_collocation: random points per step at which the PDE is asked for, at least 1.
+        num_initial: random points per step at which the initial state is asked for, at least 1.
         num_harmonics: harmonics of the domain that the networks see, which make them periodic; 0 for the bare
             coordinates of the paper.
         moving_frame: for families of first order in time, let the field's network see :math:`x - v t` in place of
             :math:`x`, with the drift :math:`v` that is being learnt: then a field that is only carried along is the
             same at all times, and the readings bear on the drift directly.
-        warm_up: share of the steps, with a moving frame, during which readings and coefficients are left out. After
-            them the drift starts where the field so far, carried along, fits the readings best.
+        warm_up: share of the steps, with a moving frame, during which readings and coefficients are left out, from 0 to
+            below 1. After them the drift starts where the field so far, carried along, fits the readings best.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("helmholtz", num=1, seed=3, shape=(32, 32), num_modes=2, sparsity=0.3)
+        >>> posterior = lp.reconstruct(cases, method="pinn", num_steps=2)  # hundreds of steps in earnest
+        >>> posterior.mean(resolution=16).shape, posterior.has_spread
+        ((1, 16, 16), False)
     """
 
     name = "pinn"
@@ -151,11 +166,11 @@ class Pinn(Estimator):
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> PinnPosterior:
         problem = Problem.of(observation, latent, Features(self.num_harmonics), moving_frame=self.moving_frame)
-        starts = range(0, len(observation), CASES_AT_ONCE)
+        starts = range(0, len(observation), _CASES_AT_ONCE)
         trained, diverged, losses = [], [], []
         with progress(self.name, len(starts) * self.num_steps, show=show_progress) as advance:
             for start in starts:
-                part = problem[start : start + CASES_AT_ONCE]
+                part = problem[start : start + _CASES_AT_ONCE]
                 networks, bad = self.train(part, seed=seed, advance=advance)
                 trained.append(networks)
                 diverged.append(bad)
@@ -173,7 +188,16 @@ class Pinn(Estimator):
         )
 
     def train(self, problem: Problem, *, seed: int, advance: Advance = lambda count: None) -> tuple[Networks, Tensor]:
-        """Networks after the last step, and which cases diverged: those keep their best state before that."""
+        """Train the networks of all cases of a problem at once.
+
+        Args:
+            problem: what to train on.
+            seed: seed of initial weights and random points, which all cases share.
+            advance: called with 1 after each step.
+
+        Returns:
+            The networks after the last step, and which cases diverged: those have their best state before that.
+        """
         generator = torch.Generator().manual_seed(seed)
         networks = problem.networks(generator=generator)
         for p in networks.parameters:
@@ -214,7 +238,7 @@ class Pinn(Estimator):
         return Networks(chosen[:num_field], chosen[num_field:-1], chosen[-1]), ~finite
 
     def total(self, losses: Losses) -> Float[Tensor, " case"]:
-        """What is minimised."""
+        """The weighted sum of the loss's terms, which is minimised."""
         return (
             self.data_weight * losses.data
             + self.initial_weight * losses.initial
@@ -224,6 +248,7 @@ class Pinn(Estimator):
         )
 
     def _final_losses(self, problem: Problem, networks: Networks, seed: int) -> Losses:
+        """The terms of the loss after training, at many points of their own."""
         generator = torch.Generator().manual_seed(seed + 1)
         with torch.no_grad():
-            return problem.losses(networks, 2048, 2048, generator=generator)
+            return problem.losses(networks, _NUM_FINAL_POINTS, _NUM_FINAL_POINTS, generator=generator)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,21 +13,27 @@ from torch import Tensor
 from latentpde.decoder import Decoder
 from latentpde.estimators.padding import padded_indices
 from latentpde.estimators.pinn.equation import Equation
-from latentpde.estimators.pinn.network import Features, Layers, apply, apply_operator, make_layers
+from latentpde.estimators.pinn.network import Features, Networks, apply, apply_operator
+from latentpde.estimators.pinn.points import carried, cell_centres, points_at, reading_nodes
 from latentpde.grid import Grid, wavenumbers
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.operator import EPSILON
 
-FIELD_WIDTHS = (128, 128, 128, 128)
-SOURCE_WIDTHS = (64, 64, 64)
-_POINTS_AT_ONCE = 2**16
 _LEAST_NOISE = 0.01
 _NUM_DRIFTS = 512
 
 
 class Losses(NamedTuple):
-    """The terms of the loss, each a mean square, before their weights."""
+    """The terms of the loss for each case, before their weights.
+
+    Attributes:
+        data: mean square misfit of the readings, 1 where it is as large as their noise.
+        initial: mean square misfit of the initial state and, for families that start at rest, of its velocity.
+        residual: mean square of what is left of the PDE.
+        source: mean square of the source over its prior variance.
+        coefficients: squared norm of the raw coefficients.
+    """
 
     data: Float[Tensor, " case"]
     initial: Float[Tensor, " case"]
@@ -38,46 +43,21 @@ class Losses(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Networks:
-    """What is trained: for every case a field, a source (none for a PDE without one) and raw coefficients."""
-
-    field: Layers
-    source: Layers
-    raw: Float[Tensor, "case coefficient"]
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        return [*self.field, *self.source, self.raw]
-
-    @property
-    def num_parameters(self) -> int:
-        """Of one case."""
-        return sum(p[0].numel() for p in self.parameters)
-
-    def __getitem__(self, cases: slice) -> Networks:
-        return Networks([p[cases] for p in self.field], [p[cases] for p in self.source], self.raw[cases])
-
-    @classmethod
-    def join(cls, parts: list[Networks]) -> Networks:
-        field = [torch.cat(p) for p in zip(*(part.field for part in parts), strict=True)]
-        source = [torch.cat(p) for p in zip(*(part.source for part in parts), strict=True)]
-        return cls(field, source, torch.cat([part.raw for part in parts]))
-
-
-@dataclass(frozen=True, eq=False)
 class Problem:
-    """The cases in the networks' units: coordinates from 0 to 1, fields with mean 0 and standard deviation 1.
+    """What the networks of some cases are trained on, in units of each case.
+
+    Coordinates run from 0 to 1, and fields have about mean 0 and standard deviation 1.
 
     Args:
         equation: the PDE.
-        latent: bounds of the coefficients and scale of the source.
-        features: what the field's network sees.
-        centre, scale: the field is ``centre + scale * network``.
-        sites: where the initial state is known, ``(y, x)``.
+        latent: the bounds of the coefficients and the source's prior.
+        features: what the field's network sees of a point.
+        centre, scale: the field in physical units is ``centre + scale * network``.
+        sites: the places ``(y, x)`` where the initial state is known.
         initial: the initial state there, in physical units.
-        readings: ``(t, y, x)`` of the nodes that make a reading; a cell's is a mean over four.
-        values, weights: readings and their weights, zero where a case has fewer than others. A misfit as large as the
-            noise gives a loss of 1; noise below a hundredth of `scale` counts as that.
+        readings: the points ``(t, y, x)`` whose mean makes a reading; see `latentpde.estimators.pinn.points`.
+        values, weights: the readings and their weights, zero where a case has fewer than others. A misfit as large as
+            the noise gives a loss of 1; noise below a hundredth of ``scale`` counts as that.
         residual_scale: what the PDE's residual is divided by.
         moving_frame: whether the field's network sees the places that its points started from, ``x - v t`` with the
             ``v`` that is being learnt, around the domain. Only first-order families move.
@@ -98,6 +78,7 @@ class Problem:
 
     @classmethod
     def of(cls, observation: Observation, latent: Latent, features: Features, *, moving_frame: bool = False) -> Problem:
+        """The problem that readings and an initial state pose; a moving frame is taken where the family allows one."""
         grid = observation.fine_grid
         initial = grid.synthesise(observation.initial_spectrum())
         duration = float(observation.times.max()) or latent.family.default_time
@@ -108,7 +89,7 @@ class Problem:
         weights = weights / ((variance / scale**2).clamp(min=_LEAST_NOISE**2))[:, None].float()
         rest = scale * _stiffness(equation, latent) if latent.family.order else _positive(initial.std((1, 2)))
         return cls(
-            equation, latent, features, centre, scale, centres(grid).float(), initial.flatten(1),
+            equation, latent, features, centre, scale, cell_centres(grid).float(), initial.flatten(1),
             readings, values, weights, rest, moving_frame and latent.family.order == 1,
         )  # fmt: skip
 
@@ -122,52 +103,52 @@ class Problem:
 
     @property
     def order(self) -> int:
+        """The PDE's order in time; 0 for a steady family."""
         return self.latent.family.order
 
     def networks(self, *, generator: torch.Generator) -> Networks:
-        """Untrained ones."""
-        num_cases, space = len(self.values), self._space_features
-        field = make_layers((self.features.size, *FIELD_WIDTHS, 1), num_cases, generator=generator)
-        source = make_layers((space.size, *SOURCE_WIDTHS, 1), num_cases, generator=generator)
-        raw = torch.zeros(num_cases, self.latent.num_coefficients)
-        return Networks(field, source if self.latent.num_modes else [], raw)
-
-    @property
-    def _space_features(self) -> Features:
-        return Features(self.features.num_harmonics, has_time=False)
+        """Untrained networks, one of each kind per case."""
+        return Networks.untrained(
+            self.features,
+            len(self.values),
+            self.latent.num_coefficients,
+            has_source=self.latent.num_modes > 0,
+            generator=generator,
+        )
 
     def theta(self, raw: Float[Tensor, "case coefficient"]) -> Float[Tensor, "case coefficient"]:
+        """Physical coefficients, by a sigmoid of raw ones onto their bounds."""
         lower, upper = self.latent.bounds.unbind(-1)
         return lower + (upper - lower) * torch.sigmoid(raw.double())
 
     def field(self, networks: Networks, points: Float[Tensor, "*case point 3"]) -> Float[Tensor, "case point"]:
-        """In units of `scale`, about `centre`."""
+        """The networks' field at some points, in units of `scale` and relative to `centre`."""
         if self.moving_frame:
-            points = _moved(points, -self.equation.terms(self.theta(networks.raw)).drift[:, 1:])
+            points = carried(points, -self.equation.terms(self.theta(networks.raw)).first[:, 1:])
         inputs = self.features(points)
         return apply(networks.field, inputs.expand(len(networks.raw), *inputs.shape[-2:]))
 
     def source(self, networks: Networks, points: Float[Tensor, "*case point 3"]) -> Float[Tensor, "case point"]:
-        """In units of its standard deviation beforehand."""
+        """The networks' source at some points, in units of its prior standard deviation."""
         if not networks.source:
             return torch.zeros(len(networks.raw), points.shape[-2])
-        inputs = self._space_features(points)
+        inputs = self.features.of_space(points)
         return apply(networks.source, inputs.expand(len(networks.raw), *inputs.shape[-2:]))
 
     @torch.no_grad()
     def find_drift(self, networks: Networks) -> None:
-        """Set the coefficients that a moving frame moves by to where the field, as it is, fits the readings best.
+        """Set the coefficients of the drift, in place, to where the field as it is fits the readings best.
 
         The misfit has many local minima in them, one per way of laying the field's waves over the readings, so they
-        are tried all over their bounds: a field of `moving_frame` need not be trained anew for each.
+        are tried all over their bounds: in a moving frame the field need not be trained anew for each.
         """
-        drifting = self.equation.drifting
-        if not drifting:
+        positions = self.equation.drift_coefficients
+        if not positions:
             return
         lowest, best = torch.full((len(networks.raw),), torch.inf), networks.raw.clone()
-        for share in torch.quasirandom.SobolEngine(len(drifting)).draw(_NUM_DRIFTS):
+        for share in torch.quasirandom.SobolEngine(len(positions)).draw(_NUM_DRIFTS):
             raw = networks.raw.clone()
-            raw[:, drifting] = torch.logit(share, eps=0.02)
+            raw[:, positions] = torch.logit(share, eps=0.02)
             misfit = self._data_loss(Networks(networks.field, networks.source, raw))
             better = misfit < lowest
             lowest, best = torch.where(better, misfit, lowest), torch.where(better[:, None], raw, best)
@@ -176,7 +157,14 @@ class Problem:
     def losses(
         self, networks: Networks, num_collocation: int, num_initial: int, *, generator: torch.Generator
     ) -> Losses:
-        """At random points, the same for all cases."""
+        """The terms of the loss, with the PDE and the initial state asked for at random points.
+
+        Args:
+            networks: as they are now.
+            num_collocation: points at which the PDE is asked for, the same for all cases.
+            num_initial: points at which the initial state is asked for, likewise.
+            generator: where the points come from.
+        """
         residual, source = self._residual(networks, num_collocation, generator)
         return Losses(
             data=self._data_loss(networks),
@@ -200,21 +188,21 @@ class Problem:
         target = ((self.initial[:, chosen] - self.centre[:, None]) / self.scale[:, None]).float()
         if self.order == 1:
             return (self.field(networks, points) - target).square().mean(1)
-        jet = torch.stack([self.features(points), self.features.slopes(points)[0]])
+        jet = torch.stack([self.features(points), self.features.first_derivatives(points)[0]])
         jet = jet.expand(len(target), *jet.shape)
         value, velocity = apply_operator(networks.field, jet, target[:, :0], ()).unbind(1)
         return (value - target).square().mean(1) + velocity.square().mean(1)
 
     def _residual(self, networks: Networks, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """What is left of the PDE, and the source, at random points."""
+        """What is left of the PDE, over its scale, and the source, at random points; axes ``(case, point)``."""
         chosen = torch.randint(len(self.sites), (num,), generator=generator)
         when = torch.rand(num, generator=generator) if self.order else torch.zeros(num)
         points = points_at(when, self.sites[chosen])
         terms = self.equation.terms(self.theta(networks.raw))
-        drift, places = terms.drift, points
+        first, places = terms.first, points
         if self.moving_frame:  # nothing drifts in it, and the source, which stands still, is met on the way
-            drift, places = drift * torch.tensor([1.0, 0.0, 0.0]), _moved(points, drift[:, 1:])
-        u, operated = self._operate(networks, points, drift.float(), terms.curvature.float())
+            first, places = first * torch.tensor([1.0, 0.0, 0.0]), carried(points, first[:, 1:])
+        u, operated = self._operate(networks, points, first.float(), terms.second.float())
         source = self.source(networks, places)
         # scale (D u + a u) + a centre = T^n (u0 + f), divided by the residual's scale
         unit = 1 / self.residual_scale
@@ -226,33 +214,23 @@ class Problem:
         return left + constant - right, source
 
     def _operate(
-        self, networks: Networks, points: Tensor, drift: Tensor, curvature: Tensor
+        self, networks: Networks, points: Float[Tensor, "point 3"], first: Tensor, second: Tensor
     ) -> tuple[Float[Tensor, "case point"], Float[Tensor, "case point"]]:
-        """The field and the differential operator applied to it."""
+        """The field, and the differential operator of these coefficients applied to it."""
         directions, pairs = self.equation.directions, self.equation.pairs
-        slopes, bends = self.features.slopes(points), self.features.curvatures(points)
-        operated = torch.einsum("ca,apf->cpf", drift, slopes)
-        operated = operated + torch.einsum("ca,apf->cpf", curvature[:, : len(directions)], bends[list(directions)])
+        slopes, bends = self.features.first_derivatives(points), self.features.second_derivatives(points)
+        operated = torch.einsum("ca,apf->cpf", first, slopes)
+        operated = operated + torch.einsum("ca,apf->cpf", second[:, : len(directions)], bends[list(directions)])
         known = torch.stack([self.features(points), *(slopes[i] for i in directions)])
         jet = torch.cat([known.expand(len(operated), *known.shape), operated[:, None]], 1)
-        out = apply_operator(networks.field, jet, curvature, pairs)
+        out = apply_operator(networks.field, jet, second, pairs)
         return out[:, 0], out[:, -1]
 
 
 def _readings(observation: Observation, duration: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Nodes ``(t, y, x)``, values and weights of the readings, as many per case as the fullest one has; and the typical
-    variance of their noise. A steady field has only time 0, which is what an infinite duration gives."""
-    grid, num_cases, num_times = observation.grid, len(observation), len(observation.times)
-    origin, extent = (torch.tensor(pair, dtype=torch.float64) for pair in (grid.origin, grid.extent))
-    if observation.positions is None:
-        nodes = (centres(grid)[:, None] + _cell_nodes(grid, observation.pooling)).expand(num_cases, -1, -1, -1)
-    else:
-        nodes = ((observation.positions - origin) / extent)[:, :, None]
-    num_places = nodes.shape[1]
-    nodes = nodes[:, None].expand(-1, num_times, -1, -1, -1)
-    when = (observation.times / duration)[None, :, None, None, None].expand(*nodes.shape[:-1], 1)
-    nodes = torch.cat([when, nodes], -1).reshape(num_cases, num_times * num_places, -1, 3)
-
+    """Points, values and weights of the readings, as many per case as the fullest one has, and the typical variance of
+    each case's noise."""
+    nodes = reading_nodes(observation, duration)
     mask, variance = observation.mask.flatten(1), observation.noise_std.flatten(1) ** 2
     counts = observation.num_readings.double()[:, None]
     typical = observation.typical_variance
@@ -266,58 +244,24 @@ def _readings(observation: Observation, duration: float) -> tuple[Tensor, Tensor
     )
 
 
-def _cell_nodes(grid: Grid, pooling: int | None) -> Float[Tensor, "node 2"]:
-    """Offsets from a cell's centre whose mean is the cell's average, up to fourth derivatives: they have the variance
-    of the samples that the cell averages."""
-    if pooling == 1:
-        return torch.zeros(1, 2, dtype=torch.float64)
-    variance = (1 - (0.0 if pooling is None else 1 / pooling**2)) / 12
-    signs = torch.tensor([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]], dtype=torch.float64)
-    return math.sqrt(variance) * signs / torch.tensor(grid.shape)
-
-
 def _steady_state(initial: Tensor, grid: Grid, latent: Latent) -> Tensor:
-    """The solution without a source in the middle of the bounds, whose scale the field's will be near."""
+    """The solution of a steady family without a source, in the middle of the bounds: the field's scale is near its."""
     decoder = Decoder(Latent(latent.family, num_modes=0, bounds=latent.bounds), grid.extent)
     z = torch.zeros(len(initial), latent.num_coefficients, dtype=initial.dtype)
     return decoder.decode(z, initial, [0.0], grid)[:, 0]
 
 
 def _stiffness(equation: Equation, latent: Latent) -> float:
-    """How large the equation's terms are for the longest waves in the middle of the bounds, beside its time derivative:
-    residuals of slow and fast families then weigh alike."""
+    """How large the equation's terms are for the longest waves in the middle of the bounds, over its time derivative.
+
+    Residuals are divided by it, so that those of slow and fast families weigh alike.
+    """
     k = wavenumbers((4, 2), equation.extent)
     middle = [c[None, None] for c in latent.bounds.mean(-1)]
     symbol = latent.family.symbol(k, *middle).expand(4, 2).abs()
     return 1 + equation.time_scale * float((symbol[0, 1] + symbol[1, 0]) / 2)
 
 
-def centres(grid: Grid) -> Float[Tensor, "site 2"]:
-    """Cell centres in units of the rectangle."""
-    y, x = ((torch.arange(n, dtype=torch.float64) + 0.5) / n for n in grid.shape)
-    return torch.cartesian_prod(y, x)
-
-
-def points_at(when: Tensor | float, places: Float[Tensor, "point 2"]) -> Float[Tensor, "point 3"]:
-    times = torch.as_tensor(when, dtype=places.dtype).expand(len(places))
-    return torch.cat([times[:, None], places], 1)
-
-
-def _moved(points: Float[Tensor, "*batch point 3"], drift: Float[Tensor, "case 2"]) -> Float[Tensor, "case point 3"]:
-    """Carried along from time 0, around the domain."""
-    when, places = points[..., :1], points[..., 1:]
-    places = (places + when * drift[:, None].to(points.dtype)) % 1
-    return torch.cat([when.expand(*places.shape[:-1], 1), places], -1)
-
-
-def everywhere(
-    function: Callable[[Tensor], Tensor], points: Float[Tensor, "point 3"], num_cases: int
-) -> Float[Tensor, "case point"]:
-    """A network at many points, in double precision from here on, a part at a time."""
-    step = max(1, _POINTS_AT_ONCE // num_cases)
-    with torch.no_grad():
-        return torch.cat([function(part.float()).double() for part in points.split(step)], 1)
-
-
 def _positive(scale: Tensor) -> Tensor:
+    """A scale to divide by: 1 where the scale is zero."""
     return torch.where(scale > 0, scale, 1.0)

@@ -90,7 +90,7 @@ def test_an_operator_is_carried_through_the_network_as_autograd_has_it(num_harmo
     drift = torch.randn((2, 3), dtype=torch.float64, generator=rng).requires_grad_(True)
     curvature = torch.randn((2, len(pairs)), dtype=torch.float64, generator=rng).requires_grad_(True)
 
-    slopes, bends = features.slopes(points), features.curvatures(points)
+    slopes, bends = features.first_derivatives(points), features.second_derivatives(points)
     operated = torch.einsum("ca,apf->cpf", drift, slopes)
     for p, (i, j) in enumerate(pairs):
         if i == j:
@@ -155,9 +155,9 @@ def test_the_residual_vanishes_on_exact_solutions(family):
         assert isinstance(hessian, torch.Tensor)
         axes = equation.directions
         second = sum(
-            terms.curvature[0, p] * hessian[axes[i], axes[j]] for p, (i, j) in enumerate(equation.pairs)
+            terms.second[0, p] * hessian[axes[i], axes[j]] for p, (i, j) in enumerate(equation.pairs)
         )  # fmt: skip
-        left = terms.drift[0] @ gradient + second + terms.zeroth[0] * field(point)
+        left = terms.first[0] @ gradient + second + terms.zeroth[0] * field(point)
         right = series(latent.source_spectrum(latent.split(z)[1]), point[1:])
         if not family.order:
             right = right + series(u0_hat, point[1:])
@@ -176,7 +176,7 @@ def test_the_residual_is_that_of_the_field_in_a_moving_frame_too(num_harmonics, 
     points = torch.cat([torch.rand(6, generator=rng)[:, None], sites], 1)
     terms = trial.equation.terms(trial.theta(networks.raw))
     for case in range(2):
-        drift = terms.drift[case].float()
+        drift = terms.first[case].float()
         alone, network = trial[case : case + 1], networks[case : case + 1]
 
         def field(point, alone=alone, network=network):
@@ -189,7 +189,7 @@ def test_the_residual_is_that_of_the_field_in_a_moving_frame_too(num_harmonics, 
             assert isinstance(hessian, torch.Tensor)
             expected_source = alone.source(network, at[None])[0, 0]
             torch.testing.assert_close(source[case, n], expected_source, rtol=1e-3, atol=1e-4)
-            left = drift @ gradient + terms.curvature[case].float() @ hessian.diagonal()[1:]
+            left = drift @ gradient + terms.second[case].float() @ hessian.diagonal()[1:]
             left = trial.scale[case] * left - trial.equation.time_scale * 0.4 * expected_source
             expected = (left / trial.residual_scale[case]).float()
             torch.testing.assert_close(residual[case, n], expected, rtol=1e-3, atol=1e-3)
@@ -226,9 +226,9 @@ def test_only_families_of_first_order_move():
     assert problem("balanced", moving_frame=True).moving_frame
     assert not problem("klein_gordon", moving_frame=True).moving_frame
     assert not problem("helmholtz", moving_frame=True).moving_frame
-    drifting = {name: Equation(families.get(name), (1.0, 1.0), 0.3).drifting for name in DIFFERENTIAL}
+    drifting = {name: Equation(families.get(name), (1.0, 1.0), 0.3).drift_coefficients for name in DIFFERENTIAL}
     assert drifting == {"advection_diffusion": [0, 1], "klein_gordon": [], "helmholtz": [], "telegraph": []}
-    assert Equation(Mixed(), (1.0, 1.0), 0.3).drifting == [0]
+    assert Equation(Mixed(), (1.0, 1.0), 0.3).drift_coefficients == [0]
 
 
 def test_without_a_drift_none_is_looked_for():

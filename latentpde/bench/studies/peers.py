@@ -29,7 +29,7 @@ from latentpde.bench.rows import Row, row
 from latentpde.bench.solving import solve, true_fields
 from latentpde.bench.tables import NONE, Table, number
 from latentpde.estimators.exact.estimator import Exact
-from latentpde.estimators.exact.likelihood import CollapsedModel
+from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.search import WeightedSamples
 from latentpde.observation import Observation
 from latentpde.scores.metrics import score
@@ -165,7 +165,7 @@ class Searched(Exact):
 
     tool: Tool
 
-    def search(self, model: CollapsedModel, prior, rng) -> WeightedSamples:
+    def search(self, model: MarginalLikelihood, prior, rng) -> WeightedSamples:
         lower, upper = prior.latent.bounds.unbind(-1)
         return self.tool(lambda unit: model.log_likelihood(lower + (upper - lower) * unit), len(lower))
 

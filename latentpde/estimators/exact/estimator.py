@@ -4,13 +4,13 @@ Given the coefficients, readings are affine in the Gaussian source, so
 
 .. math:: p(\theta, q \mid y) = p(\theta \mid y)\; p(q \mid \theta, y)
 
-with both factors at hand: :math:`p(y \mid \theta)` in closed form (`latentpde.estimators.exact.likelihood`), the few coefficients sampled
-globally from it (`latentpde.estimators.exact.search`), and :math:`q` given each of them drawn exactly by Matheron's rule. What the
-coarse initial state leaves open below its cells is drawn too (`latentpde.estimators.exact.subgrid`). The mean is Rao-Blackwellised: it
-averages conditional means, not draws.
+with both factors at hand: :math:`p(y \mid \theta)` in closed form (`latentpde.estimators.exact.likelihood`), the few
+coefficients sampled globally from it (`latentpde.estimators.exact.search`), and :math:`q` given each of them drawn
+exactly by Matheron's rule. What the coarse initial state leaves open below its cells is drawn too
+(`latentpde.estimators.exact.subgrid`). The mean is Rao-Blackwellised: it averages conditional means, not draws.
 
 For ``lowres-solve`` readings this is the posterior, up to Monte Carlo error that the diagnostics state. Readings of
-the true field (``pooled``, ``point``) also hear the initial state below the coarse cell; its share of their variance
+the true field (``pooled``, ``point``) also see the initial state below the coarse cell; its share of their variance
 is added to their noise, taken as independent between readings and evaluated in the middle of the coefficients'
 bounds.
 """
@@ -27,10 +27,12 @@ from jaxtyping import Complex, Float
 from scipy.special import chdtrc
 from torch import Tensor
 
+from latentpde.decoder import Decoder
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.exact.initial_state import InitialState
-from latentpde.estimators.exact.likelihood import CollapsedModel
+from latentpde.estimators.exact.likelihood import MarginalLikelihood
+from latentpde.estimators.exact.prior import CoefficientPrior
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.seeds import case_seeds, derived_seed
 from latentpde.grid import Grid, mode_weights, wavenumbers
@@ -40,7 +42,7 @@ from latentpde.posterior import LatentPosterior
 from latentpde.progress import progress
 
 _NODES_AT_ONCE = 16  # small enough for caches
-_FIRST_BLUR, _BLUR_RATIO = 0.1, 0.2
+_FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 _UNLIKELY = 1e-5  # probability of a misfit
 _EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of their distance
 
@@ -83,6 +85,33 @@ class ExactPosterior(LatentPosterior):
         return self.decoder.source(self.mean_z[cases].mean(1), grid)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _CaseResult:
+    """What is found for one case.
+
+    Args:
+        state: what is known of its initial state.
+        z: draws of the latent.
+        state_deviations: of the initial state's coarse coefficients, for each draw; ``None`` where they are known.
+        seed: of the initial states' structure below the coarse cell.
+        mean_z: conditional means of the latent, for each node that the mean averages over.
+        mean_initial_hat: those of the initial state; one for all nodes where it is known.
+        diagnostics: by name.
+    """
+
+    state: InitialState
+    z: Float[Tensor, "draw latent"]
+    state_deviations: Complex[Tensor, "draw mode"] | None
+    seed: int
+    mean_z: Float[Tensor, "node latent"]
+    mean_initial_hat: Complex[Tensor, "*node row col"]
+    diagnostics: dict[str, np.ndarray]
+
+    def draw_initial_states(self) -> Complex[Tensor, "draw row col"]:
+        """Fine initial states, one for each draw; the same ones every time."""
+        return self.state.draw(self.state_deviations, len(self.z), seed=self.seed)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Exact(Estimator):
     """The true posterior of field, source and coefficients.
@@ -120,50 +149,52 @@ class Exact(Estimator):
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> ExactPosterior:
-        prior = _Prior.of(latent, self.gaussian, self.fixed)
+        prior = CoefficientPrior.of(latent, self.gaussian, self.fixed)
         decoder = decoder_for(observation, latent)
-        states, draws, nodes, means, notes, unknowns, seeds = [], [], [], [], [], [], []
+        cases = []
         with progress(self.name, len(observation), show=show_progress) as advance:
-            for i, case_seed in enumerate(case_seeds(observation, seed)):
-                case = observation[i : i + 1]
-                rng = np.random.default_rng(case_seed)
-                torch_rng = torch.Generator().manual_seed(case_seed)
-                state = InitialState.of(
-                    case, detail=self.detail, noise_std=self.initial_noise_std, prior=self.initial_prior
-                )
-                model = CollapsedModel(case, decoder, state.mean_hat, state.std, _detail_variance(state, case, decoder))
-                samples = self.search(model, prior, rng)
-                theta = prior.theta(samples.points[samples.resample(num_draws, generator=rng)])
-                unknown = model.conditional(theta, generator=torch_rng)
-                draws.append(_pack(latent, theta, model.source(unknown)))
-                unknowns.append(model.state(unknown))
-                theta = prior.theta(samples.points[samples.resample(self.num_mean_nodes, generator=rng)])
-                unknown = model.conditional(theta)
-                misfit = float(model.misfit(theta).min()) / len(model.values)
-                nodes.append(_pack(latent, theta, model.source(unknown)))
-                means.append(state.mean(model.state(unknown)))
-                states.append(state)
-                seeds.append(derived_seed(case_seed, "detail"))
-                notes.append(_describe(samples, prior, misfit, len(model.values)))
+            for i, seed_of_case in enumerate(case_seeds(observation, seed)):
+                cases.append(self._estimate_case(observation[i : i + 1], decoder, prior, num_draws, seed_of_case))
                 advance(1)
-
-        def initial_hat(cases: slice) -> Complex[Tensor, "case draw row col"]:
-            chosen = zip(states[cases], unknowns[cases], seeds[cases], strict=True)
-            return torch.stack([state.draw(unknown, num_draws, seed=own) for state, unknown, own in chosen])
-
         return ExactPosterior(
             observation=observation,
             method=self.name,
             settings=self.settings(seed),
-            diagnostics={name: np.stack([note[name] for note in notes]) for name in notes[0]},
+            diagnostics={name: np.stack([case.diagnostics[name] for case in cases]) for name in cases[0].diagnostics},
             decoder=decoder,
-            z=torch.stack(draws),
-            initial_hat=initial_hat,
-            mean_z=torch.stack(nodes),
-            mean_initial_hat=means,
+            z=torch.stack([case.z for case in cases]),
+            initial_hat=lambda which: torch.stack([case.draw_initial_states() for case in cases[which]]),
+            mean_z=torch.stack([case.mean_z for case in cases]),
+            mean_initial_hat=[case.mean_initial_hat for case in cases],
         )
 
-    def search(self, model: CollapsedModel, prior: _Prior, rng: np.random.Generator) -> WeightedSamples:
+    def _estimate_case(
+        self, case: Observation, decoder: Decoder, prior: CoefficientPrior, num_draws: int, seed: int
+    ) -> _CaseResult:
+        rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+        state = InitialState.of(case, detail=self.detail, noise_std=self.initial_noise_std, prior=self.initial_prior)
+        likelihood = MarginalLikelihood(
+            case, decoder, state.mean_hat, state.std, _detail_variance(state, case, decoder)
+        )
+        samples = self.search(likelihood, prior, rng)
+        theta = prior.theta(samples.points[samples.resample(num_draws, generator=rng)])
+        unknown = likelihood.conditional(theta, generator=torch_rng)
+        nodes = prior.theta(samples.points[samples.resample(self.num_mean_nodes, generator=rng)])
+        unknown_mean = likelihood.conditional(nodes)
+        misfit = float(likelihood.misfit(nodes).min()) / len(likelihood.values)
+        return _CaseResult(
+            state=state,
+            z=_pack(decoder.latent, theta, likelihood.source(unknown)),
+            state_deviations=likelihood.state(unknown),
+            seed=derived_seed(seed, "detail"),
+            mean_z=_pack(decoder.latent, nodes, likelihood.source(unknown_mean)),
+            mean_initial_hat=state.mean(likelihood.state(unknown_mean)),
+            diagnostics=_describe(samples, prior, misfit, len(likelihood.values)),
+        )
+
+    def search(
+        self, likelihood: MarginalLikelihood, prior: CoefficientPrior, rng: np.random.Generator
+    ) -> WeightedSamples:
         """Coefficients, on the unit box."""
 
         def on_box(function: Callable[[Tensor], Tensor]) -> LogDensity:
@@ -174,81 +205,29 @@ class Exact(Estimator):
 
             return log_density
 
-        log_density = on_box(model.log_likelihood)
+        log_density = on_box(likelihood.log_likelihood)
         if not prior.num_free:
             value = float(log_density(np.zeros((1, 0)))[0])
             return WeightedSamples(np.zeros((1, 0)), np.zeros(1), value, 0.0, 1.0, 0.0, 1, 1, True)
-        easier = [model.blurred(std) for std in _blurs(model)]
-        likeness = (easier[0] if easier else model).likeness()
+        easier = [likelihood.with_extra_noise(std) for std in _extra_noise(likelihood)]
+        surrogate = (easier[0] if easier else likelihood).surrogate()
         return sample_box(
             log_density,
             prior.num_free,
             generator=rng,
             effort=Effort(sweep=self.sweep, target=self.target),
-            easier=[on_box(blurred.log_likelihood) for blurred in easier],
-            likeness=on_box(likeness) if likeness else None,
+            easier=[on_box(noisier.log_likelihood) for noisier in easier],
+            surrogate=on_box(surrogate.log_likelihood) if surrogate else None,
         )
 
 
-def _blurs(model: CollapsedModel) -> list[float]:
+def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:
     """Noise to begin the search with where the readings have next to none: modes are as narrow as noise is small."""
-    signal, noise = float(model.values.square().mean().sqrt()), float(model.variance.min().sqrt())
-    blurs = []
-    while (blur := _FIRST_BLUR * signal * _BLUR_RATIO ** len(blurs)) > 2 * noise:
-        blurs.append(blur)
-    return blurs
-
-
-@dataclass(frozen=True, eq=False)
-class _Prior:
-    """Free coefficients on a unit box, the others fixed; uniform or Gaussian."""
-
-    latent: Latent
-    base: Float[Tensor, " coefficient"]
-    free: Tensor
-    centre: Float[Tensor, " coefficient"]
-    width: Float[Tensor, " coefficient"]
-
-    @classmethod
-    def of(cls, latent: Latent, gaussian: Mapping[str, tuple[float, float]], fixed: Mapping[str, float]) -> _Prior:
-        names = latent.family.coefficient_names
-        unknown = sorted((set(gaussian) | set(fixed)) - set(names))
-        if unknown or set(gaussian) & set(fixed):
-            raise UsageError(
-                f"prior for {', '.join(unknown) or 'a fixed coefficient'}: give each of {', '.join(names)} at most one"
-            )
-        lower, upper = latent.bounds.unbind(-1)
-        base, centre = lower.clone(), lower.clone()
-        width = torch.full_like(base, torch.inf)
-        for name, value in fixed.items():
-            j = names.index(name)
-            if not lower[j] <= value <= upper[j]:
-                raise UsageError(f"{name} is fixed at {value}, outside its bounds [{lower[j]:g}, {upper[j]:g}]")
-            base[j] = value
-        for name, (mean, std) in gaussian.items():
-            if not (math.isfinite(mean) and 0 < std < math.inf):
-                raise UsageError(f"the prior of {name} needs a finite mean and a positive std, got {mean}, {std}")
-            centre[names.index(name)], width[names.index(name)] = mean, std
-        free = torch.tensor([j for j, name in enumerate(names) if name not in fixed], dtype=torch.long)
-        return cls(latent, base, free, centre, width)
-
-    @property
-    def num_free(self) -> int:
-        return len(self.free)
-
-    def theta(self, points: np.ndarray) -> Float[Tensor, "point coefficient"]:
-        lower, upper = self.latent.bounds[self.free].unbind(-1)
-        theta = self.base.repeat(len(points), 1)
-        theta[:, self.free] = lower + (upper - lower) * torch.from_numpy(points)
-        return theta
-
-    def log_density(self, theta: Float[Tensor, "point coefficient"]) -> Float[Tensor, " point"]:
-        """On the unit box; zero where all is uniform."""
-        lower, upper = self.latent.bounds.unbind(-1)
-        normal = torch.distributions.Normal(self.centre, torch.where(self.width.isinf(), 1.0, self.width))
-        inside = normal.cdf(upper) - normal.cdf(lower)
-        log_ratio = normal.log_prob(theta) + torch.log((upper - lower) / inside)
-        return torch.where(self.width.isinf(), 0.0, log_ratio).sum(-1)
+    signal, noise = float(likelihood.values.square().mean().sqrt()), float(likelihood.variance.min().sqrt())
+    stds = []
+    while (std := _FIRST_EXTRA * signal * _EXTRA_RATIO ** len(stds)) > 2 * noise:
+        stds.append(std)
+    return stds
 
 
 def _pack(latent: Latent, theta: Tensor, q: Tensor) -> Float[Tensor, "draw latent"]:
@@ -257,7 +236,7 @@ def _pack(latent: Latent, theta: Tensor, q: Tensor) -> Float[Tensor, "draw laten
     return latent.pack(torch.minimum(torch.maximum(theta, lower + margin), upper - margin), q)
 
 
-def _detail_variance(state: InitialState, case: Observation, decoder) -> float:
+def _detail_variance(state: InitialState, case: Observation, decoder: Decoder) -> float:
     """Variance that structure below the coarse cell adds to a reading of the true field."""
     power = state.detail_power
     if case.observed == "lowres-solve" or power is None:
@@ -275,7 +254,9 @@ def _explained(misfit: float, num_readings: int) -> bool:
     return bool(chdtrc(num_readings, misfit * num_readings) > _UNLIKELY)
 
 
-def _describe(samples: WeightedSamples, prior: _Prior, misfit: float, num_readings: int) -> dict[str, np.ndarray]:
+def _describe(
+    samples: WeightedSamples, prior: CoefficientPrior, misfit: float, num_readings: int
+) -> dict[str, np.ndarray]:
     theta, weights = prior.theta(samples.points).numpy(), np.exp(samples.log_weights)
     mean = weights @ theta
     return {

@@ -10,7 +10,7 @@ from latentpde.grid import Wavenumbers, mode_numbers, mode_weights, pooling_atte
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 
-_UNHEARD = 1e-10  # of the noise
+_NEGLIGIBLE = 1e-10  # of the noise
 
 
 class Modes:
@@ -21,7 +21,7 @@ class Modes:
 
     @classmethod
     def of(cls, block_shape: tuple[int, int], observation: Observation) -> Modes:
-        """All modes of a block, with what readings hear of each: a coarse solve nothing beyond its Nyquist."""
+        """All modes of a block, with what readings see of each: a coarse solve nothing beyond its Nyquist."""
         rows, cols = (n.to(torch.float64) for n in mode_numbers(block_shape))
         grid = observation.grid
         row, col = torch.meshgrid(rows, cols, indexing="ij")
@@ -46,7 +46,7 @@ def as_wavenumbers(k: Tensor) -> Wavenumbers:
     return Wavenumbers(k[None, :, 0], k[None, :, 1])
 
 
-def heard_modes(k: Tensor, amplitude: Tensor, latent: Latent, times: Tensor, noise: float) -> Tensor:
+def relevant_modes(k: Tensor, amplitude: Tensor, latent: Latent, times: Tensor, noise: float) -> Tensor:
     """Which modes of the initial state matter at all: together the others stay below a ten-billionth of the noise,
     whatever the coefficients. What a mode can amount to is seen at the corners of the coefficients' box and inside."""
     corners = torch.cartesian_prod(*latent.bounds).reshape(-1, len(latent.bounds))
@@ -55,9 +55,9 @@ def heard_modes(k: Tensor, amplitude: Tensor, latent: Latent, times: Tensor, noi
     reach = latent.family.state_response(as_wavenumbers(k), times, theta).abs().amax((0, 1))[0].expand(len(k))
     amount = amplitude * reach
     order = amount.argsort()
-    heard = torch.empty(len(k), dtype=torch.bool)
-    heard[order] = amount[order].cumsum(0) > _UNHEARD * noise
-    return heard & (amplitude > 0)
+    relevant = torch.empty(len(k), dtype=torch.bool)
+    relevant[order] = amount[order].cumsum(0) > _NEGLIGIBLE * noise
+    return relevant & (amplitude > 0)
 
 
 def is_even(latent: Latent) -> bool:

@@ -1,8 +1,8 @@
 r"""What is known of a case's initial state: its coarse cells (exactly, with noise, or not at all), and a prior below.
 
 The coarse state is Gaussian, :math:`c \sim N(\hat c, V)` with :math:`V` circulant (zero where the cells are exact);
-given it, the fine state is drawn with the cells' averages right (`latentpde.estimators.exact.subgrid`). Where a fine initial state was
-given, nothing is left to draw.
+given it, the fine state is drawn with the cells' averages right (`latentpde.estimators.exact.subgrid`). Where a fine
+initial state was given, nothing is left to draw.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The collapsed likelihood and the latent's conditional, against a dense Gaussian that the decoder itself spans."""
+"""The marginal likelihood and the latent's conditional, against a dense Gaussian that the decoder itself spans."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
-from latentpde.estimators.exact import likelihood as collapsed
-from latentpde.estimators.exact.likelihood import CollapsedModel
+from latentpde.estimators.exact import likelihood
+from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.grid import Grid, mode_numbers, pooling_attenuation, unpool_spectrum
 from latentpde.latent import Latent
 from latentpde.observation import Observation
@@ -68,7 +68,7 @@ def initial_hat(observation):
 
 
 def model_of(observation, decoder, **options):
-    return CollapsedModel(observation, decoder, initial_hat(observation), **options)
+    return MarginalLikelihood(observation, decoder, initial_hat(observation), **options)
 
 
 class Dense:
@@ -203,7 +203,7 @@ def test_the_forms_agree_on_either_side_of_the_switch(monkeypatch):
     theta = thetas(decoder, 5)
     results = []
     for limit in (len(observation.values[observation.mask]), len(observation.values[observation.mask]) - 1):
-        monkeypatch.setattr(collapsed, "COVARIANCE_LIMIT_OF_SEVERAL", limit)
+        monkeypatch.setattr(likelihood, "COVARIANCE_LIMIT_OF_SEVERAL", limit)
         model = model_of(observation, decoder)
         results.append((model.log_likelihood(theta), model.source(model.conditional(theta))))
     for a, b in zip(*results, strict=True):
@@ -218,7 +218,7 @@ def test_large_batches_are_split_and_come_back_in_order(monkeypatch):
         model = model_of(observe(), decoder, form=form)
         whole = model.log_likelihood(theta), model.conditional(theta)
         with monkeypatch.context() as patch:
-            patch.setattr(collapsed, "_BATCH_VALUES", 2000)
+            patch.setattr(likelihood, "_BATCH_VALUES", 2000)
             parts = model.log_likelihood(theta), model.conditional(theta)
         torch.testing.assert_close(parts, whole)
 
@@ -251,7 +251,7 @@ def test_thousands_of_readings_need_no_array_of_readings_by_readings(kind):
     observation = Observation.from_arrays(values, initial, times=(0.25,), noise_std=0.15, grid=grid, **points)
     start = time.process_time()
     with Largest() as largest:
-        model = CollapsedModel(observation, decoder, coarse)
+        model = MarginalLikelihood(observation, decoder, coarse)
         assert torch.isfinite(model.log_likelihood(thetas(decoder, 8))).all()
         assert torch.isfinite(model.conditional(thetas(decoder, 2), generator=generator()).abs()).all()
     assert time.process_time() - start < 5
@@ -268,7 +268,7 @@ def test_only_one_case_at_a_time():
         }
     )
     with pytest.raises(DataError, match="one case at a time, got 2"):
-        CollapsedModel(two, decoder_of(), initial_hat(one))
+        MarginalLikelihood(two, decoder_of(), initial_hat(one))
 
 
 # The conditional

@@ -227,7 +227,7 @@ def test_hopeless_effort_is_not_trusted():
 def test_where_one_half_finds_a_spike_the_result_has_it_and_says_that_they_disagreed():
     """Most of the mass in a spike that a sweep hits now and then: one half alone must not decide unheard."""
     means, shares = [[0.3, 0.3, 0.3], [0.8, 0.75, 0.7]], [0.2, 0.8]
-    small = Effort(sweep=64, step=64, alive=20.0, target=100.0, most_rounds=1)
+    small = Effort(sweep=64, step=64, min_effective=20.0, target=100.0, most_rounds=1)
     split = 0
     for seed in range(12):
         samples = sample_box(mixture(means, [0.1, 0.02], shares), 3, generator=rng(seed), effort=small)
@@ -243,7 +243,7 @@ def test_disagreement_of_the_halves_is_reported_and_answered_with_more_effort():
     """With a starved first round the halves find different modes; the search goes on, and says how often."""
     means = 0.15 + 0.7 * np.stack(np.meshgrid([0, 1], [0, 1], [0, 1]), -1).reshape(-1, 3)
     target = mixture(means, np.full(8, 0.01), np.full(8, 1 / 8))
-    starved = {"sweep": 8, "step": 32, "alive": 4.0, "target": 100.0}
+    starved = {"sweep": 8, "step": 32, "min_effective": 4.0, "target": 100.0}
     one = [sample_box(target, 3, generator=rng(s), effort=Effort(**starved, most_rounds=1)) for s in range(5)]
     doubted = [run for run in one if not run.trusted]
     assert doubted, "the construction no longer starves the search"
@@ -360,7 +360,7 @@ def test_resampling_is_unbiased_for_few_draws():
         np.testing.assert_allclose(frequency, shares, atol=4.5 * np.sqrt(0.25 / 4000))
 
 
-# Where a likeness sends scouts out
+# Where a surrogate is searched
 
 
 def needle(x, width=300.0):
@@ -378,22 +378,22 @@ def with_holes(x):
 
 @pytest.mark.parametrize("dim", [2, 3, 4])
 @pytest.mark.parametrize("log_density", [beside_nothing, with_holes])
-def test_scouts_bear_what_is_not_finite(log_density, dim):
-    """A peak of the likeness may lie where the density is zero, or next to it."""
+def test_a_surrogate_bears_what_is_not_finite(log_density, dim):
+    """A peak of the surrogate may lie where the density is zero, or next to it."""
     for seed in range(4):
-        samples = sample_box(log_density, dim, generator=rng(seed), likeness=needle)
+        samples = sample_box(log_density, dim, generator=rng(seed), surrogate=needle)
         assert samples.trusted
         assert np.abs(moments(samples)[0] - 0.37).max() < 0.01
 
 
 @pytest.mark.parametrize("steepness", [1e5, 1e6])
-def test_scouts_bear_a_sheet_a_million_times_thinner_than_wide(steepness):
+def test_a_surrogate_bears_a_sheet_a_million_times_thinner_than_wide(steepness):
     direction = np.array([0.6, -0.64, 0.48])
 
     def log_density(x):
         return -0.5 * (steepness * ((x - 0.4) @ direction)) ** 2
 
     for seed in range(3):
-        samples = sample_box(log_density, 3, generator=rng(seed), likeness=log_density)
+        samples = sample_box(log_density, 3, generator=rng(seed), surrogate=log_density)
         assert samples.trusted
         assert np.abs((samples.points - 0.4) @ direction).max() < 20 / steepness

@@ -21,13 +21,14 @@ class Registry(Generic[T]):
         entry_point_group: packages may add things by declaring entry points of this group.
         validate: called with each thing before it can be used; it raises what is wrong with it.
 
-    >>> colours = Registry("colour", "colours")
-    >>> _ = colours.register("dark-red", "#8b0000")
-    >>> colours.get("Dark_Red")
-    '#8b0000'
-    >>> colours.get("dark rod")
-    Traceback (most recent call last):
-    latentpde.errors.UsageError: unknown colour 'dark rod' (did you mean 'dark_red'?). Known colours: dark_red
+    Example:
+        >>> colours = Registry("colour", "colours")
+        >>> _ = colours.register("dark-red", "#8b0000")
+        >>> colours.get("Dark_Red")
+        '#8b0000'
+        >>> colours.get("dark rod")
+        Traceback (most recent call last):
+        latentpde.errors.UsageError: unknown colour 'dark rod' (did you mean 'dark_red'?). Known colours: dark_red
     """
 
     def __init__(
@@ -59,12 +60,13 @@ class Registry(Generic[T]):
             name: of the thing.
             place: where it is, as ``"package.module:attribute"``.
 
-        >>> functions = Registry("function", "functions")
-        >>> functions.declare("root", "math:sqrt")
-        >>> functions.names()
-        ('root',)
-        >>> functions.get("root")(16)
-        4.0
+        Example:
+            >>> functions = Registry("function", "functions")
+            >>> functions.declare("root", "math:sqrt")
+            >>> functions.names()
+            ('root',)
+            >>> functions.get("root")(16)
+            4.0
         """
         self._loaders[self._reserve(name)] = EntryPoint(name, place, "").load
 

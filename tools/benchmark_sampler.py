@@ -1,7 +1,7 @@
 """What batching is worth in the learned sampler; writes results/sampler.json.
 
-The same sampler (`enc-diffusion` with the paper's target and schedule, 12 members, guidance and refinement on) on one
-case at 128 x 128, in turn: all members as one batch with the case embedded once, and members one by one with the case
+The same sampler (`enc-diffusion` with the paper's target and schedule, 12 draws, guidance and refinement on) on one
+case at 128 x 128, in turn: all draws as one batch with the case embedded once, and draws one by one with the case
 embedded anew at every step, by the network alone and from the readings, which adds channels and probes.
 Then the time of a whole reconstruction, from the call to the arrays, and how many cases a second a batch of 100 gives.
 Run it while the machine does nothing else: python tools/benchmark_sampler.py [--weights FOLDER]
@@ -25,7 +25,7 @@ from latentpde.observation import Observation
 from latentpde.simulation import Simulation, simulate
 
 REGIMES = ("balanced", "klein_gordon", "helmholtz")
-NUM_MEMBERS = 12
+NUM_DRAWS = 12
 
 
 class Forgetful(Denoiser):
@@ -50,11 +50,11 @@ def compare(regime: str, weights: str, repeats: int) -> dict:
     assert isinstance(method, EncDiffusion)
     trained = load_weights("denoiser_enc", latent.family, weights)
     warm, _ = method.warm_start(observation, latent, seed=0, show_progress=False)
-    starts = method._starts(trained, NUM_MEMBERS)
+    starts = method.start_steps(trained.schedule, NUM_DRAWS)
 
     def together():
         with torch.no_grad():
-            method.sample(trained, observation, latent, warm, starts, 0)
+            method.sample(trained, observation, latent, warm, starts, seed=0)
 
     def see() -> Conditions:
         assert isinstance(trained.network, Denoiser)
@@ -65,7 +65,7 @@ def compare(regime: str, weights: str, repeats: int) -> dict:
         trained.network.__dict__["see"] = see
         with torch.no_grad():
             for start in starts:
-                method.sample(trained, observation, latent, warm, [start], 0)
+                method.sample(trained, observation, latent, warm, [start], seed=0)
         trained.network.__class__ = Denoiser
 
     together()
@@ -85,7 +85,7 @@ def whole(regime: str, weights: str, repeats: int) -> dict:
     """From the call to mean and draws at 128 x 128."""
 
     def run(cases):
-        posterior = reconstruct(cases, method="enc-diffusion", num_draws=NUM_MEMBERS, weights=weights)
+        posterior = reconstruct(cases, method="enc-diffusion", num_draws=NUM_DRAWS, weights=weights)
         return posterior.mean(128), posterior.draws(128)
 
     one, many = simulate(regime, num=1, seed=3), simulate(regime, num=100, seed=4)

@@ -1,4 +1,4 @@
-"""Diffusion over latents: the schedule of noise, the reverse chain, and the physics that guides it."""
+"""Diffusion over latents: the noise schedule, the reverse chain, and guidance by the readings."""
 
 from latentpde.diffusion.guidance import Guidance
 from latentpde.diffusion.sampler import ReverseChain

@@ -41,19 +41,20 @@ class Guidance:
         below: share of the noise schedule, from 0 to 1; only steps below it are guided.
         guard: whether coefficients move only where the residual falls; false for the paper's plain steps.
 
-    >>> from latentpde.decoder import Decoder
-    >>> from latentpde.latent import Latent
-    >>> from latentpde.observation import Observation
-    >>> from latentpde.pde import get_family
-    >>> values = torch.arange(64.0).reshape(8, 8).cos()
-    >>> data = Observation.from_arrays(values, initial=values.T, noise_std=0.1, times=[0.25])
-    >>> latent = Latent(get_family("advection_diffusion"), num_modes=2)
-    >>> operator = ObservationOperator(data, Decoder(latent))
-    >>> z = torch.zeros(1, 3, latent.size, dtype=torch.float64)  # one case, three draws
-    >>> guidance = Guidance(scale=1.0)
-    >>> guided, _ = guidance(z, operator, guidance.first_sizes(num_cases=1, num_draws=3))
-    >>> bool((operator.residual(guided) < operator.residual(z)).all())
-    True
+    Example:
+        >>> from latentpde.decoder import Decoder
+        >>> from latentpde.latent import Latent
+        >>> from latentpde.observation import Observation
+        >>> from latentpde.pde import get_family
+        >>> values = torch.arange(64.0).reshape(8, 8).cos()
+        >>> data = Observation.from_arrays(values, initial=values.T, noise_std=0.1, times=[0.25])
+        >>> latent = Latent(get_family("advection_diffusion"), num_modes=2)
+        >>> operator = ObservationOperator(data, Decoder(latent))
+        >>> z = torch.zeros(1, 3, latent.size, dtype=torch.float64)  # one case, three draws
+        >>> guidance = Guidance(scale=1.0)
+        >>> guided, _ = guidance(z, operator, guidance.first_sizes(num_cases=1, num_draws=3))
+        >>> bool((operator.residual(guided) < operator.residual(z)).all())
+        True
     """
 
     scale: float = 80.0

@@ -1,6 +1,6 @@
 """The reverse chain: from noise, or from a noisy warm start, to clean latents.
 
-All members of all cases go back together. Members start at steps of their own, the noisiest first; at each step those
+All draws of all cases go back together. Each draw starts at a step of its own, the noisiest first; at each step those
 that have started form a leading slice, so no work is done for the others.
 """
 
@@ -25,11 +25,26 @@ Normals = Callable[[int], Tensor]  # how many draws per case, to standard normal
 
 @dataclass(frozen=True, kw_only=True)
 class ReverseChain:
-    """How to go back.
+    """Which steps of a noise schedule a chain visits on its way back, and how random they are.
 
     Args:
         num_steps: steps taken from the noisiest start, spread evenly; 0 takes every step of the schedule.
-        stochasticity: 1 for DDPM, 0 for DDIM, between for between.
+        stochasticity: 1 for DDPM, 0 for the deterministic DDIM, or anything between.
+
+    Example:
+        >>> chain = ReverseChain(num_steps=4, stochasticity=0.0)
+        >>> chain.path(start=99)
+        [99, 74, 49, 24, -1]
+        >>> end = chain.run(
+        ...     Schedule(),
+        ...     torch.zeros(1, 1, 3),  # one case, the same start for all its draws, a latent of three entries
+        ...     starts=[99, 99],
+        ...     predict=lambda noisy, step: noisy,  # a denoiser that takes everything for noise
+        ...     correct=lambda clean, step: clean,  # no guidance
+        ...     normals=lambda num: torch.ones(1, num, 3),
+        ... )
+        >>> tuple(end.shape)
+        (1, 2, 3)
     """
 
     num_steps: int = 0
@@ -40,7 +55,7 @@ class ReverseChain:
             raise UsageError("a reverse chain needs num_steps not negative and stochasticity between 0 and 1")
 
     def path(self, start: int) -> list[int]:
-        """Steps visited from ``start`` down to -1, the clean latent."""
+        """The steps visited from ``start`` down to -1, which stands for the clean latent."""
         num = min(self.num_steps or start + 1, start + 1)
         return [round(float(s)) for s in torch.linspace(start, -1, num + 1, dtype=torch.float64)]
 
@@ -55,29 +70,29 @@ class ReverseChain:
         normals: Normals,
         advance: Advance = lambda count: None,
     ) -> Float[Tensor, "case draw latent"]:
-        """Members after the last step.
+        """Add noise to clean latents and go all the way back; returns the latents after the last step.
 
         Args:
-            schedule: of the noise.
-            clean: warm start of each member, in normalised units.
-            starts: the step that each member starts at, noisiest first; only the nearest steps of `path` are visited.
-            predict: the denoiser.
-            correct: guidance.
-            normals: randomness.
-            advance: told of each step done.
+            schedule: how much noise there is at each step.
+            clean: the latent that each draw starts from, before noise is added; normalised, as the denoiser has it.
+            starts: the step that each draw starts at, the noisiest first; of the steps on `path` the nearest is taken.
+            predict: the denoiser: from noisy latents and their step to the noise in them.
+            correct: guidance: from predicted clean latents and the step to better ones.
+            normals: random numbers: from a number of draws to as many standard normal latents per case.
+            advance: called with 1 after each step.
         """
         if any(a < b for a, b in pairwise(starts)):
-            raise UsageError("members must be ordered by their start, the noisiest first")
+            raise UsageError("draws must be ordered by their start, the noisiest first")
         path = self.path(starts[0])
         begin = [min(range(len(path) - 1), key=lambda i, start=start: abs(path[i] - start)) for start in starts]
         levels = schedule.alpha_bar(torch.tensor([path[i] for i in begin]))[:, None]
         z = torch.sqrt(levels) * clean + torch.sqrt(1 - levels) * normals(len(starts))
         for i, (step, to) in enumerate(pairwise(path)):
-            active = sum(b <= i for b in begin)
-            noisy = z[:, :active]
+            num_started = sum(b <= i for b in begin)
+            noisy = z[:, :num_started]
             better = correct(schedule.clean_of(noisy, predict(noisy, step), step), step)
-            fresh = normals(active) if to >= 0 and self.stochasticity else None
+            fresh = normals(num_started) if to >= 0 and self.stochasticity else None
             moved = schedule.back(noisy, better, step, to, fresh, self.stochasticity)
-            z = torch.cat([moved, z[:, active:]], dim=1)
+            z = torch.cat([moved, z[:, num_started:]], dim=1)
             advance(1)
         return z

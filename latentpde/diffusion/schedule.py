@@ -1,4 +1,4 @@
-r"""How much noise there is at each step.
+r"""The noise schedule: how much noise there is at each step of a diffusion.
 
 .. math:: q(w_\tau \mid w_0) = N(\sqrt{\bar\alpha_\tau}\, w_0, (1 - \bar\alpha_\tau) I), \qquad
           \bar\alpha_\tau = \prod_{s \le \tau} (1 - \beta_s)
@@ -27,11 +27,21 @@ from latentpde.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """A linear schedule.
+    """A noise schedule whose added variance is linear in the step.
 
     Args:
-        num_steps: ``T``.
-        beta_start, beta_end: variance that the first and the last step add.
+        num_steps: ``T``, the number of steps, at least 1; steps count from 0, the least noisy.
+        beta_start, beta_end: variance that the first and the last step add, with 0 < beta_start <= beta_end < 1.
+
+    Example:
+        >>> schedule = Schedule()
+        >>> step = schedule.step_of(0.6)  # where the noise has a standard deviation of 0.6
+        >>> step
+        131
+        >>> clean, noise = torch.tensor([1.0, -1.0]), torch.tensor([0.5, 0.5])
+        >>> noisy = schedule.add_noise(clean, noise, torch.tensor(step))
+        >>> schedule.clean_of(noisy, noise, step)
+        tensor([ 1., -1.])
     """
 
     num_steps: int = 400
@@ -49,7 +59,7 @@ class Schedule:
         return torch.cat([torch.cumprod(1 - beta, 0), torch.ones(1, dtype=torch.float64)])
 
     def alpha_bar(self, step: Int[Tensor, "*batch"] | int) -> Float[Tensor, "*batch"]:
-        """At any steps; 1 at step -1."""
+        """``alpha_bar``, the share of the clean latent in the variance, at any steps; 1 at step -1."""
         return self._alpha_bar[step]
 
     def step_of(self, sigma: float) -> int:
@@ -62,26 +72,31 @@ class Schedule:
         noise: Float[Tensor, "*batch latent"],
         step: Int[Tensor, "*batch"],
     ) -> Float[Tensor, "*batch latent"]:
+        """The noisy latent of a clean one and standard normal noise, each at a step of its own."""
         level = self.alpha_bar(step)[..., None].to(clean)
         return torch.sqrt(level) * clean + torch.sqrt(1 - level) * noise
 
     def clean_of(self, noisy: Tensor, noise: Tensor, step: Int[Tensor, "*batch"] | int) -> Tensor:
-        """The clean latent of a noisy one and its noise; any shapes that broadcast."""
+        """The clean latent that a noisy one was made from with this noise; any shapes that broadcast."""
         level = self.alpha_bar(step).to(noisy)
         return (noisy - torch.sqrt(1 - level) * noise) / torch.sqrt(level)
 
     def noise_of(self, noisy: Tensor, clean: Tensor, step: int) -> Tensor:
-        """The noise that makes a clean latent this noisy one."""
+        """The noise that was added to a clean latent to make this noisy one."""
         level = self.alpha_bar(step).to(noisy)
         return (noisy - torch.sqrt(level) * clean) / torch.sqrt(1 - level)
 
     def back(
         self, noisy: Tensor, clean: Tensor, step: int, to: int, fresh: Tensor | None, stochasticity: float
     ) -> Tensor:
-        """From ``step`` to an earlier one, given the clean latent.
+        """A step back, by the formula above.
 
         Args:
-            fresh: standard normal; may be left out where it has no effect.
+            noisy: latents at ``step``.
+            clean: the clean latents that are predicted for them.
+            step: where the noisy latents are.
+            to: the earlier step to go to; -1 for the clean latent.
+            fresh: standard normal noise; may be None where it has no effect.
             stochasticity: ``eta``, 1 for DDPM, 0 for a deterministic step.
         """
         now, then = float(self.alpha_bar(step)), float(self.alpha_bar(to))

@@ -19,11 +19,12 @@ class Adam:
         parameters: tensors of any shapes, which `step` changes in place.
         betas: decay rates of the running means of the gradients and of their squares, each from 0 to below 1.
 
-    >>> x = torch.tensor([1.0, -2.0])
-    >>> descent = Adam([x])
-    >>> descent.step([2 * x], rate=0.1)  # the gradient of x squared
-    >>> x
-    tensor([ 0.9000, -1.9000])
+    Example:
+        >>> x = torch.tensor([1.0, -2.0])
+        >>> descent = Adam([x])
+        >>> descent.step([2 * x], rate=0.1)  # the gradient of x squared
+        >>> x
+        tensor([ 0.9000, -1.9000])
     """
 
     def __init__(self, parameters: Sequence[Tensor], betas: tuple[float, float] = (0.9, 0.999)):

@@ -133,7 +133,7 @@ def test_short_chains_are_less_exact_and_deterministic_ones_bear_it_better(stoch
     assert errors[1] < (0.05 if stochasticity == 0 else 0.1)
 
 
-def test_members_join_at_their_own_steps():
+def test_draws_join_at_their_own_steps():
     chain, seen = ReverseChain(), []
 
     def predict(noisy, step):
@@ -163,7 +163,7 @@ def test_paths_go_down_to_the_clean_latent(start, num_steps):
     assert len(path) - 1 == min(num_steps or start + 1, start + 1)
 
 
-def test_members_must_be_in_order():
+def test_draws_must_be_in_order():
     with pytest.raises(UsageError, match="noisiest first"):
         ReverseChain().run(
             STRONG,

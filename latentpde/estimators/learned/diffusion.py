@@ -1,10 +1,16 @@
-"""LatentPDE-MAP and LatentPDE-Enc: a warm start, guided reverse diffusion, refinement.
+"""`map-diffusion` and `enc-diffusion`, the paper's LatentPDE-MAP and LatentPDE-Enc.
 
 After Tsao, Chaney and Veveakis, *Learning Interpretable PDE Representations for Generative Reconstructions with
-Structured Sparsity*. A denoiser has learnt latents of one kind (`target`): MAP estimates, the encoder's, or the
-simulator's own. The chain starts from a MAP or an encoder estimate with noise added, a little more for each member
-than for the one after, and goes back with the physics at hand (`latentpde.diffusion`). With the simulator's latents
-and ``start=noise``, no guidance and no refinement, the chain samples what the network takes for the posterior.
+Structured Sparsity*. Each works in three stages:
+
+1. a warm start: one latent per case, from `map` or from the encoder network of `enc`;
+2. a guided reverse chain (`latentpde.estimators.learned.chain`): noise is added to the warm start, a little less for
+   each draw than for the one before, and a denoiser takes it off again while the readings guide it;
+3. refinement (`latentpde.estimators.learned.refinement`): a few steps of Adam on each draw.
+
+A denoiser has learnt latents of one kind, its `target`: MAP estimates, the encoder's, or the simulator's own. With the
+simulator's, ``start="noise"``, no guidance and no refinement, the chain samples what the network takes for the
+posterior.
 """
 
 from __future__ import annotations
@@ -15,20 +21,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.diffusion import Guidance, ReverseChain
+from latentpde.diffusion import Guidance, ReverseChain, Schedule
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
-from latentpde.estimators.learned.posterior import LearnedPosterior, encode, posterior
+from latentpde.estimators.learned.chain import GuidedChain
+from latentpde.estimators.learned.enc import encode
+from latentpde.estimators.learned.posterior import LearnedPosterior, learned_posterior
 from latentpde.estimators.learned.refinement import Refinement
 from latentpde.estimators.map import Map
-from latentpde.estimators.seeds import case_seeds
 from latentpde.latent import Latent
-from latentpde.nn import Conditions, Denoiser
 from latentpde.nn.weights import SHIPPED, Trained, load_weights
 from latentpde.observation import Observation
 from latentpde.operator import ObservationOperator
@@ -41,22 +46,25 @@ Start = Literal["warm", "noise"]
 
 @dataclass(frozen=True, kw_only=True)
 class LatentDiffusion(Estimator):
-    """What both branches share.
+    """A warm start, a guided reverse chain, refinement: what both methods share.
 
     Args:
         target: kind of latents that the denoiser has learnt: ``true``, the simulator's own, or as in the paper ``map``
-            in the MAP branch and ``enc`` in the encoder branch.
-        start: ``warm``, or ``noise`` for the whole chain.
-        sigma_min, sigma_max: noise added to the warm start; members are spread evenly between.
-        clean_clip: largest predicted clean latent, in standard deviations of the target, where the chain starts from
-            noise: there a small error of the network is a large one of the prediction.
-        num_steps: reverse steps, from the noisiest member's start; 0 takes every step of the schedule.
-        stochasticity: 1 for DDPM, 0 for DDIM.
-        condition_scale: of classifier-free guidance; 1 is the conditional network alone, 0 the unconditional.
-        guidance_scale, guidance_rate, guidance_steps, guidance_clip, guidance_below, guidance_guard: physics guidance,
-            as `latentpde.diffusion.Guidance` has them; a scale of 0 turns it off.
-        refinement_steps, refinement_weight, refinement_rate: `latentpde.diffusion.Refinement`; 0 steps turn it off, and
-            so does a weight of 0, as in the paper.
+            for `map-diffusion` and ``enc`` for `enc-diffusion`.
+        start: ``warm``, or ``noise`` to run the whole chain from pure noise.
+        sigma_min, sigma_max: standard deviation of the noise in the normalised warm start, between 0 and 1; draws are
+            spread evenly between the two.
+        clean_clip: where the chain starts from noise, the largest predicted clean latent in standard deviations of the
+            target; there a small error of the network is a large one of the prediction.
+        num_steps: reverse steps, from the noisiest draw's start; 0 takes every step of the noise schedule.
+        stochasticity: 1 for DDPM, 0 for the deterministic DDIM.
+        condition_scale: scale of classifier-free guidance; 1 is the conditional network alone, 0 the unconditional.
+        guidance_scale, guidance_rate, guidance_steps, guidance_clip, guidance_below, guidance_guard: ``scale``,
+            ``rate``, ``num_steps``, ``clip``, ``below`` and ``guard`` of `latentpde.diffusion.Guidance`; a scale of 0
+            turns guidance off.
+        refinement_steps, refinement_weight, refinement_rate: ``num_steps``, ``weight`` and ``rate`` of
+            `latentpde.estimators.learned.refinement.Refinement`; 0 steps turn it off, and so does a weight of 0, as in
+            the paper.
         weights: folder of trained networks; ``shipped`` for those that come with the package.
     """
 
@@ -65,18 +73,18 @@ class LatentDiffusion(Estimator):
     sigma_min: float = 0.3
     sigma_max: float = 0.6
     clean_clip: float = 6.0
-    num_steps: int = 0
-    stochasticity: float = 1.0
+    num_steps: int = ReverseChain.num_steps
+    stochasticity: float = ReverseChain.stochasticity
     condition_scale: float = 1.0
-    guidance_scale: float = 80.0
-    guidance_rate: float = 0.10
-    guidance_steps: int = 3
-    guidance_clip: float = 5.0
-    guidance_below: float = 0.8
-    guidance_guard: bool = True
-    refinement_steps: int = 20
-    refinement_weight: float = 0.01
-    refinement_rate: float = 0.02
+    guidance_scale: float = Guidance.scale
+    guidance_rate: float = Guidance.rate
+    guidance_steps: int = Guidance.num_steps
+    guidance_clip: float = Guidance.clip
+    guidance_below: float = Guidance.below
+    guidance_guard: bool = Guidance.guard
+    refinement_steps: int = Refinement.num_steps
+    refinement_weight: float = Refinement.weight
+    refinement_rate: float = Refinement.rate
     weights: str | Path = SHIPPED
 
     def __post_init__(self):
@@ -93,14 +101,16 @@ class LatentDiffusion(Estimator):
                 f"got {self.condition_scale} and {self.clean_clip}"
             )
         object.__setattr__(self, "weights", str(self.weights))  # settings are recorded as JSON
-        _ = self.chain, self.guidance, self.refinement  # refuse what they cannot do
+        _ = self.reverse, self.guidance, self.refinement  # refuse what they cannot do
 
     @property
-    def chain(self) -> ReverseChain:
+    def reverse(self) -> ReverseChain:
+        """The options of the reverse chain."""
         return ReverseChain(num_steps=self.num_steps, stochasticity=self.stochasticity)
 
     @property
     def guidance(self) -> Guidance:
+        """The options of guidance."""
         return Guidance(
             scale=self.guidance_scale,
             rate=self.guidance_rate,
@@ -112,129 +122,115 @@ class LatentDiffusion(Estimator):
 
     @property
     def refinement(self) -> Refinement:
+        """The options of refinement."""
         return Refinement(num_steps=self.refinement_steps, weight=self.refinement_weight, rate=self.refinement_rate)
 
     @abstractmethod
     def warm_start(
         self, observation: Observation, latent: Latent, *, seed: int, show_progress: bool
     ) -> tuple[Float[Tensor, "case latent"], int]:
-        """One estimate per case, and the number of parameters of the network behind it, if any."""
+        """One raw latent per case, and the number of parameters of the network that found it, 0 without one."""
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> LearnedPosterior:
+        """Condition the prior on the readings, as `Estimator.estimate` says.
+
+        Diagnostics are ``residual``, the masked residual of each case, mean over draws; ``start_residual``, that of
+        the warm start; and ``num_parameters`` of all networks used.
+        """
         observation.require_initial()
         denoiser = load_weights(f"denoiser_{self.target}", latent.family, self.weights)
-        decoder = decoder_for(observation, latent)
-        operator = ObservationOperator(observation, decoder)
+        operator = ObservationOperator(observation, decoder_for(observation, latent))
+        diagnostics: dict[str, Any] = {"num_parameters": denoiser.num_parameters}
+        warm = None
         if self.start == "warm":
-            warm, size = self.warm_start(observation, latent, seed=seed, show_progress=show_progress)
-        else:
-            size, warm = 0, torch.zeros((len(observation), latent.size), dtype=torch.float64)
-        starts = self._starts(denoiser, num_draws)
-        draws, chunks = [], range(0, len(observation), CASES_AT_ONCE)
-        total = len(chunks) * len(self.chain.path(starts[0])[:-1])
-        with progress(self.name, total, show=show_progress) as advance, torch.no_grad():
-            for first in chunks:
+            warm, num_parameters = self.warm_start(observation, latent, seed=seed, show_progress=show_progress)
+            diagnostics["num_parameters"] += num_parameters
+            with torch.no_grad():
+                diagnostics["start_residual"] = operator.residual(warm[:, None])[:, 0].numpy()
+        starts = self.start_steps(denoiser.schedule, num_draws)
+        draws, firsts = [], range(0, len(observation), CASES_AT_ONCE)
+        num_steps = len(firsts) * (len(self.reverse.path(starts[0])) - 1)
+        with progress(self.name, num_steps, show=show_progress) as advance:
+            for first in firsts:
                 part = slice(first, first + CASES_AT_ONCE)
-                draws.append(self.sample(denoiser, observation[part], latent, warm[part], starts, seed, advance))
-        diagnostics: dict[str, Any] = {"num_parameters": denoiser.num_parameters + size}
-        if self.start == "warm":
-            diagnostics["start_residual"] = operator.residual(warm[:, None])[:, 0].numpy()
-        return posterior(
-            self.name,
-            self.settings(seed),
-            observation,
-            decoder,
-            torch.cat(draws),
-            operator.residual,
-            denoiser,
-            diagnostics,
-        )
+                some = None if warm is None else warm[part]
+                draws.append(self.sample(denoiser, observation[part], latent, some, starts, seed=seed, advance=advance))
+        return learned_posterior(self, operator, torch.cat(draws), denoiser, seed=seed, diagnostics=diagnostics)
 
     def sample(
         self,
         denoiser: Trained,
         observation: Observation,
         latent: Latent,
-        warm: Float[Tensor, "case latent"],
+        warm: Float[Tensor, "case latent"] | None,
         starts: list[int],
+        *,
         seed: int,
         advance: Advance = lambda count: None,
     ) -> Float[Tensor, "case draw latent"]:
-        """All members of some cases, in one batch."""
-        network, units = denoiser.network, denoiser.units(latent)
-        statistics, schedule = denoiser.statistics, denoiser.schedule
-        assert isinstance(network, Denoiser)
-        operator, guidance = ObservationOperator(observation, decoder_for(observation, latent)), self.guidance
-        embedding = network.embed(Conditions.of(observation, units, network.case.num_probes))
-        nothing, scale = torch.zeros_like(embedding), self.condition_scale
+        """Chain and refinement for all draws of some cases, in one batch.
 
-        def predict(noisy: Tensor, step: int) -> Tensor:
-            single, when = noisy.float(), torch.tensor([[step]])
-            known = network.denoise(single, when, embedding) if scale else 0.0
-            if scale == 1:
-                return torch.as_tensor(known).double()
-            return (scale * known + (1 - scale) * network.denoise(single, when, nothing)).double()
-
-        sizes = guidance.first_sizes(len(observation), len(starts))
-
-        def correct(clean: Tensor, step: int) -> Tensor:
-            if self.start == "noise":
-                clean = clean.clamp(-self.clean_clip, self.clean_clip)
-            if not guidance.active(step, schedule.num_steps):
-                return clean
-            w = statistics.denormalise(clean)
-            z = units.to_latent(w)
-            active = slice(clean.shape[1])
-            moved, sizes[:, active] = guidance(z, operator, sizes[:, active])
-            # what the network has and the latent has not, such as finer source, stays
-            return statistics.normalise(w + units.from_latent(moved - z))
-
-        # each case has randomness of its own, so that it comes out the same in any batch
-        generators = [np.random.default_rng(own) for own in case_seeds(observation, seed)]
-
-        def normals(num: int) -> Tensor:
-            drawn = [rng.standard_normal((num, units.size), dtype=np.float32) for rng in generators]
-            return torch.from_numpy(np.stack(drawn)).double()
-
-        clean = (
-            statistics.normalise(units.from_latent(warm))[:, None]
-            if self.start == "warm"
-            else warm.new_zeros((len(warm), 1, units.size))
+        Args:
+            denoiser: the trained network.
+            observation: readings of the cases.
+            latent: layout and prior of the raw latents.
+            warm: raw latents to start from, or None for pure noise.
+            starts: the step of the noise schedule that each draw starts at, from `start_steps`.
+            seed: seed of all random numbers.
+            advance: called with 1 after each step of the chain.
+        """
+        operator = ObservationOperator(observation, decoder_for(observation, latent))
+        chain = GuidedChain(
+            denoiser=denoiser,
+            operator=operator,
+            starts=starts,
+            reverse=self.reverse,
+            guidance=self.guidance,
+            condition_scale=self.condition_scale,
+            clean_clip=self.clean_clip if warm is None else math.inf,
+            seed=seed,
         )
-        w = self.chain.run(schedule, clean, starts, predict=predict, correct=correct, normals=normals, advance=advance)
-        z = units.to_latent(statistics.denormalise(w))
+        z = chain.sample(warm, advance)
         return self.refinement(z, operator) if self.refinement_weight else z
 
-    def _starts(self, denoiser: Trained, num: int) -> list[int]:
-        schedule = denoiser.schedule
+    def start_steps(self, schedule: Schedule, num_draws: int) -> list[int]:
+        """The step of the noise schedule that each draw starts at, the noisiest first."""
         if self.start == "noise":
-            return [schedule.num_steps - 1] * num
-        sigmas = torch.linspace(self.sigma_max, self.sigma_min, num, dtype=torch.float64).tolist()
+            return [schedule.num_steps - 1] * num_draws
+        sigmas = torch.linspace(self.sigma_max, self.sigma_min, num_draws, dtype=torch.float64).tolist()
         return [schedule.step_of(sigma) for sigma in sigmas]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapDiffusion(LatentDiffusion):
-    """The paper's MAP branch.
+    """Latent diffusion with a MAP estimate as its warm start: the paper's LatentPDE-MAP.
 
     Args:
-        map_steps, map_restarts: of the warm start.
+        map_steps, map_restarts: ``num_steps`` and ``num_restarts`` of `latentpde.estimators.map.Map`.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("helmholtz", num=1, seed=0, shape=(32, 32))
+        >>> posterior = lp.reconstruct(cases, method="map-diffusion", num_draws=3, num_steps=5, map_steps=20)
+        >>> posterior.draws(resolution=32).shape
+        (1, 3, 32, 32)
     """
 
     name = "map_diffusion"
     summary = "LatentPDE-MAP: a latent diffusion model started from map, guided by the physics"
 
-    map_steps: int = 300
-    map_restarts: int = 3
+    map_steps: int = Map.num_steps
+    map_restarts: int = Map.num_restarts
 
     def __post_init__(self):
         super().__post_init__()
-        _ = self.map
+        _ = self.map  # refuses what it cannot do
 
     @property
     def map(self) -> Map:
+        """The method of the warm start."""
         return Map(num_steps=self.map_steps, num_restarts=self.map_restarts)
 
     def warm_start(
@@ -246,7 +242,15 @@ class MapDiffusion(LatentDiffusion):
 
 @dataclass(frozen=True, kw_only=True)
 class EncDiffusion(LatentDiffusion):
-    """The paper's encoder branch."""
+    """Latent diffusion with the encoder's latent as its warm start: the paper's LatentPDE-Enc.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("helmholtz", num=1, seed=0, shape=(32, 32))
+        >>> posterior = lp.reconstruct(cases, method="enc-diffusion", num_draws=3, num_steps=5)
+        >>> bool((posterior.diagnostics["residual"] < posterior.diagnostics["start_residual"]).all())
+        True
+    """
 
     name = "enc_diffusion"
     summary = "LatentPDE-Enc: a latent diffusion model started from enc, guided by the physics"

@@ -1,8 +1,7 @@
-"""What the learned methods share: how a posterior of theirs is made, and what to know before trusting it."""
+"""The posterior of a learned method, which says where a case is unlike those that the networks were trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,34 +10,73 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.decoder import Decoder
+from latentpde.estimators.base import Estimator
 from latentpde.latent import Latent
-from latentpde.nn import Conditions, InferenceEncoder, Units
+from latentpde.nn import Units
 from latentpde.nn.weights import Manifest, Trained
 from latentpde.observation import Observation
+from latentpde.operator import ObservationOperator
 from latentpde.posterior import LatentPosterior
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LearnedPosterior(LatentPosterior):
-    """A latent posterior that says how far a case is from what the networks were trained on."""
+    """Draws of latents that networks proposed.
 
-    strangeness: list[str] = field(default_factory=list)
+    Args:
+        training_mismatch: in what the observation differs from what the networks were trained on, as sentences; the
+            same for all cases, and what `warnings` returns.
+    """
+
+    training_mismatch: list[str] = field(default_factory=list)
 
     def warnings(self, case: int) -> list[str]:
-        return self.strangeness
+        return self.training_mismatch
 
 
-def encode(encoder: Trained, observation: Observation, latent: Latent) -> Float[Tensor, "case latent"]:
-    """The encoder's latents."""
-    network, units = encoder.network, encoder.units(latent)
-    assert isinstance(network, InferenceEncoder)
+def learned_posterior(
+    method: Estimator,
+    operator: ObservationOperator,
+    z: Float[Tensor, "case draw latent"],
+    trained: Trained,
+    *,
+    seed: int,
+    diagnostics: dict[str, Any],
+) -> LearnedPosterior:
+    """A posterior of given draws.
+
+    Args:
+        method: the method that made them, whose options are recorded.
+        operator: the readings that they were made for.
+        z: the draws, as raw latents.
+        trained: the network whose training the observation is compared with.
+        seed: that the draws were made with.
+        diagnostics: what the method has to tell; each case's masked residual, mean over draws, is added.
+    """
+    observation = operator.observation
+    initial_hat = observation.initial_spectrum()[:, None]
     with torch.no_grad():
-        return units.to_latent(network(Conditions.of(observation, units, network.case.num_probes)).double())
+        residual = operator.residual(z).mean(1).numpy()
+    return LearnedPosterior(
+        observation=observation,
+        method=method.name,
+        settings=method.settings(seed),
+        diagnostics={"residual": residual, **diagnostics},
+        decoder=operator.decoder,
+        z=z,
+        initial_hat=lambda cases: initial_hat[cases],
+        training_mismatch=training_mismatch(trained.manifest, observation, operator.decoder.latent),
+    )
 
 
-def strangeness(manifest: Manifest, observation: Observation, latent: Latent) -> list[str]:
-    """In what the observation differs from everything that a network was trained on, as sentences."""
+def training_mismatch(manifest: Manifest, observation: Observation, latent: Latent) -> list[str]:
+    """In what an observation differs from all that a network was trained on, as sentences; empty where in nothing.
+
+    Args:
+        manifest: of the network's weights; it says what the network was trained on.
+        observation: readings to be compared: grid, times and noise.
+        latent: prior to be compared: Fourier modes and strength of the source, bounds of the coefficients.
+    """
     trained, found = manifest.conditions, []
     if list(observation.grid.shape) != trained["grid"]:
         found.append(f"networks were trained on {trained['grid']} cells, this has {list(observation.grid.shape)}")
@@ -56,32 +94,6 @@ def strangeness(manifest: Manifest, observation: Observation, latent: Latent) ->
             + ", ".join(trained["regimes"])
         )
     return found
-
-
-def posterior(
-    method: str,
-    settings: dict[str, Any],
-    observation: Observation,
-    decoder: Decoder,
-    z: Float[Tensor, "case draw latent"],
-    residual: Callable[[Tensor], Tensor],
-    trained: Trained,
-    diagnostics: dict[str, Any],
-) -> LearnedPosterior:
-    """Draws, with what they leave of the readings."""
-    initial_hat = observation.initial_spectrum()[:, None]
-    with torch.no_grad():
-        left = residual(z).mean(1).numpy()
-    return LearnedPosterior(
-        observation=observation,
-        method=method,
-        settings=settings,
-        diagnostics={"residual": left, **diagnostics},
-        decoder=decoder,
-        z=z,
-        initial_hat=lambda cases: initial_hat[cases],
-        strangeness=strangeness(trained.manifest, observation, decoder.latent),
-    )
 
 
 def _close(a: list[float], b: list[float], tolerance: float = 1e-6) -> bool:

@@ -28,19 +28,20 @@ class Refinement:
         weight: ``lambda``, how strongly a draw is held to where it started; not negative.
         rate: Adam's learning rate, about the change of a latent's entry per step; positive.
 
-    >>> import torch
-    >>> from latentpde.decoder import Decoder
-    >>> from latentpde.latent import Latent
-    >>> from latentpde.observation import Observation
-    >>> from latentpde.pde import get_family
-    >>> values = torch.arange(64.0).reshape(8, 8).cos()
-    >>> data = Observation.from_arrays(values, initial=values.T, noise_std=0.1, times=[0.25])
-    >>> latent = Latent(get_family("advection_diffusion"), num_modes=2)
-    >>> operator = ObservationOperator(data, Decoder(latent))
-    >>> z = torch.zeros(1, 3, latent.size, dtype=torch.float64)  # one case, three draws
-    >>> refined = Refinement(num_steps=5)(z, operator)
-    >>> bool((operator.residual(refined) < operator.residual(z)).all())
-    True
+    Example:
+        >>> import torch
+        >>> from latentpde.decoder import Decoder
+        >>> from latentpde.latent import Latent
+        >>> from latentpde.observation import Observation
+        >>> from latentpde.pde import get_family
+        >>> values = torch.arange(64.0).reshape(8, 8).cos()
+        >>> data = Observation.from_arrays(values, initial=values.T, noise_std=0.1, times=[0.25])
+        >>> latent = Latent(get_family("advection_diffusion"), num_modes=2)
+        >>> operator = ObservationOperator(data, Decoder(latent))
+        >>> z = torch.zeros(1, 3, latent.size, dtype=torch.float64)  # one case, three draws
+        >>> refined = Refinement(num_steps=5)(z, operator)
+        >>> bool((operator.residual(refined) < operator.residual(z)).all())
+        True
     """
 
     num_steps: int = 20

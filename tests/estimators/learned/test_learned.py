@@ -12,6 +12,7 @@ from tiny_weights import tiny_weights
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators import make_estimator, reconstruct
+from latentpde.estimators.learned.diffusion import EncDiffusion
 from latentpde.estimators.learned.posterior import LearnedPosterior
 from latentpde.latent import Latent
 from latentpde.nn import Denoiser
@@ -85,7 +86,7 @@ def test_chains_take_any_number_of_modes(num_modes):
     assert (found.std(16) > 0).all()
 
 
-def test_guidance_and_refinement_bring_members_closer_to_the_readings():
+def test_guidance_and_refinement_bring_draws_closer_to_the_readings():
     plain = run(**BARE).diagnostics["residual"]
     guided = run(refinement_steps=0, guidance_scale=10.0).diagnostics["residual"]
     refined = run(guidance_scale=0.0).diagnostics["residual"]
@@ -145,10 +146,11 @@ def test_the_conditioning_is_embedded_once_whatever_the_steps(monkeypatch):
     assert len(calls) == 1
 
 
-def test_members_are_spread_over_noise_levels():
+def test_draws_are_spread_over_noise_levels():
     method = make_estimator("enc-diffusion", weights=tiny_weights())
+    assert isinstance(method, EncDiffusion)
     denoiser = load_weights("denoiser_enc", families.get("helmholtz"), tiny_weights())
-    starts = method._starts(denoiser, 12)
+    starts = method.start_steps(denoiser.schedule, 12)
     sigma = torch.sqrt(1 - denoiser.schedule.alpha_bar(torch.tensor(starts)))
     assert len(starts) == 12
     assert starts == sorted(starts, reverse=True)

@@ -16,7 +16,9 @@ from sphinx.util.math import get_node_equation_number
 logger = logging.getLogger(__name__)
 
 _SHORT_FRACTION = re.compile(r"\\([dt]?frac)\s*(\d)\s*([\da-zA-Z])(?![a-zA-Z])")
-_BIG_DELIMITER = re.compile(r"\\([bB]igg?)\s*(?=[(\[)\]/|]|\\[{}])(?=(\)|\]|\\})?)")
+_BIG_DELIMITER = re.compile(
+    r"\\([bB]igg?)\s*(?=[(\[)\]/|]|\\[{}]|\\[lr](?:ceil|floor))(?=(\)|\]|\\}|\\r(?:ceil|floor))?)"
+)
 _BAR = re.compile(r"<mo[^>]*>([|\u2223\u2225\u2016])</mo>")
 _ACCENT_WITH_INDEX = re.compile(
     r"<munderover>(<mi>[^<]*</mi>)((?:(?!<munderover>).)*?)(<mo stretchy=\"false\">[^<]</mo>)</munderover>"

@@ -146,8 +146,8 @@ def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manife
         what = f"weights of the {role} for {family.name}"
         where = "come with this version" if shipped else f"are in {path.parent} (no {path.name})"
         raise UsageError(
-            f"no {what} {where}; train them, as with `latentpde train {family.name}-compact`, and give the folder it "
-            "writes as option weights"
+            f"no {what} {where}; train them with `latentpde train CONFIG.toml`, and give the folder it writes as "
+            "option weights"
         )
     try:
         manifest = Manifest.model_validate_json(path.read_bytes())

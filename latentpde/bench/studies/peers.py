@@ -165,9 +165,13 @@ class Searched(Exact):
 
     tool: Tool
 
-    def search(self, model: MarginalLikelihood, prior, rng) -> WeightedSamples:
+    def search(self, likelihood: MarginalLikelihood, prior, rng) -> WeightedSamples:
         lower, upper = prior.latent.bounds.unbind(-1)
-        return self.tool(lambda unit: model.log_likelihood(lower + (upper - lower) * unit), len(lower))
+
+        def log_likelihood(unit: Tensor) -> Tensor:
+            return likelihood.log_likelihood(lower + (upper - lower) * unit)
+
+        return self.tool(log_likelihood, len(lower))
 
 
 def _nautilus(num_live: int, wanted: float, log_likelihood: Callable[[Tensor], Tensor], dim: int) -> WeightedSamples:

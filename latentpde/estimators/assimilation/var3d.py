@@ -2,9 +2,9 @@ r"""3D-Var: the field nearest to a background and to the readings.
 
 .. math:: x_a = \arg\min_x \; \tfrac12 (x - x_b)^T B^{-1} (x - x_b) + \tfrac12 (y - H x)^T R^{-1} (y - H x)
 
-with :math:`B` by an inverse diffusion operator (`latentpde.estimators.assimilation.covariance`), :math:`H` the average over cells or
-the interpolation to sensors (`latentpde.estimators.assimilation.readings`) and :math:`R` the noise's variances. It is quadratic, and
-readings are few, so it is solved where they live,
+with :math:`B` by an inverse diffusion operator (`latentpde.estimators.assimilation.covariance`), :math:`H` the average
+over cells or the interpolation to sensors (`latentpde.estimators.assimilation.readings`) and :math:`R` the noise's
+variances. It is quadratic, and readings are few, so it is solved in their space,
 
 .. math:: x_a = x_b + B H^T S^{-1} (y - H x_b), \qquad S = H B H^T + R,
 

@@ -34,6 +34,7 @@ from latentpde.progress import progress
 from latentpde.scores.arrays import Array
 from latentpde.scores.metrics import coverage, ensemble_spread, rmse
 from latentpde.scores.ranks import holm, rank_uniformity, ranks
+from latentpde.scores.truth import last_true_fields
 from latentpde.simulation import Simulation
 
 __all__ = [
@@ -137,8 +138,7 @@ def compare(
         What `simulation_based_calibration` returns, for these cases.
     """
     truth = cases["truth"].to_dataset()
-    field = truth["field"].isel(time=-1) if "time" in truth["field"].dims else truth["field"]
-    u = field.values.astype(np.float64)
+    u = last_true_fields(cases).values.astype(np.float64)
     draws = posterior.draws(resolution=u.shape[-2:]).values
     at_cells, u_cells = draws[..., cells[:, 0], cells[:, 1]], u[..., cells[:, 0], cells[:, 1]]
     names = [f"u[{row}, {column}]" for row, column in cells.tolist()]

@@ -8,6 +8,7 @@ import numpy as np
 
 from latentpde.errors import DataError
 from latentpde.scores.metrics import PSD_FLOOR, crps_from_quantiles, score
+from latentpde.scores.truth import last_true_fields
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,14 +35,12 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
         >>> scores["num_cases"], scores["crps_estimator"], scores["crps"] == scores["mae"]
         (2, 'point', True)
     """
-    if "truth" not in cases.children or "field" not in cases["truth"]:
-        raise DataError("the cases hold no truth to compare with; expected a group 'truth' with a variable 'field'")
+    field = last_true_fields(cases)
     has_spread = bool(reconstruction.attrs.get("has_spread", 0) == 1)
     for name in ("mean", "quantiles") if has_spread and "draws" not in reconstruction else ("mean",):
         if name not in reconstruction:
             raise DataError(f"the reconstruction has no variable {name!r}; is it a file that `reconstruct` wrote?")
-    field = cases["truth"].to_dataset()["field"]
-    truth = _values(field.isel(time=-1) if "time" in field.dims else field)
+    truth = _values(field)
     mean = _fields(reconstruction["mean"], truth.shape[-2:])
     if len(mean) != len(truth):
         raise DataError(f"the reconstruction has {len(mean)} case(s), the cases {len(truth)}: not the same set?")

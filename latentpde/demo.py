@@ -9,11 +9,21 @@ from latentpde.errors import UsageError
 from latentpde.estimators import reconstruct
 from latentpde.estimators.base import make_estimator
 from latentpde.io.netcdf import open_cases, write_netcdf
+from latentpde.io.reconstructions import summary_to_dataset
+from latentpde.report.page import write_report
 from latentpde.scores.evaluate import evaluate
+from latentpde.summary import Summary
 
 
 def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: bool = False) -> dict:
-    """Write ``out.nc`` and ``report.html`` into ``folder`` and return the scores."""
+    """Write ``cases.nc``, ``out.nc`` and ``report.html`` into a folder and return the scores against the truth.
+
+    Args:
+        folder: made where it does not exist.
+        method: one of ``latentpde list methods``.
+        seed: of the method's randomness.
+        show_progress: draw a bar on a terminal, print lines elsewhere.
+    """
     folder = Path(folder)
     make_estimator(method)  # an unknown one is refused before anything is written
     try:
@@ -24,7 +34,8 @@ def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: b
         cases = open_cases(path)
     write_netcdf(cases, folder / "cases.nc")
     posterior = reconstruct(cases, method=method, seed=seed, show_progress=show_progress)
-    out = posterior.summary(keep_draws=posterior.has_spread)
+    summary = Summary.of(posterior, draws_of=[0])
+    out = summary_to_dataset(posterior, summary, keep_draws=posterior.has_spread)
     write_netcdf(out.assign_attrs(history="latentpde demo"), folder / "out.nc")
-    posterior.report(folder / "report.html", truth=cases["truth/field"].isel(case=0))
+    write_report(posterior, folder / "report.html", truth=cases["truth/field"], summary=summary)
     return evaluate(out, cases)

@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
-from latentpde.errors import DataError
+from latentpde.errors import DataError, UsageError
 from latentpde.grid import Grid, average_pool, unpool_spectrum
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Observation:
             dataset: variables, axes and attributes as the guide describes them.
             overrides: what wins over the dataset; see `latentpde.io.observations.observation_from_dataset`.
         """
-        from latentpde.io.layout import observation_from_dataset
+        from latentpde.io.observations import observation_from_dataset
 
         return observation_from_dataset(dataset, **overrides)
 
@@ -193,6 +193,11 @@ class Observation:
         if self.initial is None:
             raise DataError("this method needs the initial state; give one (a coarse one will do)")
         return self.initial
+
+    def require_case(self, case: int) -> None:
+        """Raise `UsageError` where there is no case of this number, counted from 0."""
+        if not 0 <= case < self.num_cases:
+            raise UsageError(f"there is no case {case}; the cases are 0 to {self.num_cases - 1}")
 
     def initial_spectrum(self) -> Complex[Tensor, "case row col"]:
         """Fourier coefficients of the initial state as well as it is known: the fine one's, else the coarse one's."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,6 +23,8 @@ from latentpde.observation import Observation
 if TYPE_CHECKING:
     import xarray as xr
 
+Resolution: TypeAlias = int | tuple[int, int] | None
+
 DEFAULT_RESOLUTION = 128
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _CHUNK_VALUES = 2**24  # field values decoded at once: 128 MB
@@ -35,6 +37,18 @@ class Posterior(ABC):
     Fields come back as `xarray.DataArray` with physical coordinates; the axes are ``(case, y, x)``, with
     ``time`` before ``y`` where several times are asked for, and without ``case`` where the observation
     had none. A method without a spread has one draw, and its `std` is NaN rather than a false zero.
+
+    >>> import latentpde as lp
+    >>> posterior = lp.reconstruct(lp.simulate("diffusion", num=2), method="map", num_steps=5)
+    >>> dict(posterior.mean(resolution=64).sizes)
+    {'case': 2, 'y': 64, 'x': 64}
+    >>> posterior.mean(resolution=64, times=[0.1, 0.2]).dims
+    ('case', 'time', 'y', 'x')
+    >>> posterior.coefficients.coefficient.values.tolist()
+    ['vx', 'vy', 'kappa']
+
+    Subclasses say in `fields` how draws are decoded, for some of the cases and as tensors; those that know mean or
+    standard deviation better than their draws do override `means` and `stds`. Everything else follows.
 
     Args:
         observation: what was conditioned on.
@@ -56,13 +70,24 @@ class Posterior(ABC):
     def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y x"]:
         """Draws of the field for some of the cases."""
 
-    def means(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y x"]:
-        """The posterior mean; methods that know it better than their draws do override this."""
-        return self.fields(cases, grid, times).mean(1)
+    def means(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
+    ) -> Float[Tensor, "case time y x"]:
+        """The posterior mean for some of the cases.
 
-    def stds(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y x"]:
-        """The posterior standard deviation; overridden like `means`."""
-        return _spread(self.fields(cases, grid, times))
+        Args:
+            cases: which ones.
+            grid: where, on the observation's rectangle.
+            times: when, in the PDE's unit of time.
+            draws: what `fields` gives for the same arguments, where it is at hand; else it is decoded.
+        """
+        return (self.fields(cases, grid, times) if draws is None else draws).mean(1)
+
+    def stds(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
+    ) -> Float[Tensor, "case time y x"]:
+        """The posterior standard deviation, NaN where there is one draw; arguments as those of `means`."""
+        return std_over_draws(self.fields(cases, grid, times) if draws is None else draws)
 
     def warnings(self, case: int) -> list[str]:
         """What a reader of one case's result must know before trusting it, as sentences; mostly nothing."""
@@ -70,47 +95,87 @@ class Posterior(ABC):
 
     @property
     def has_spread(self) -> bool:
+        """Whether there is more than a point estimate."""
         return self.num_draws > 1
 
-    def grid(self, resolution: int | tuple[int, int] | None = None) -> Grid:
+    def grid(self, resolution: Resolution = None) -> Grid:
         """The output grid: ``resolution`` cells along the shorter side, 128 or the coarse grid's own if finer."""
         coarse = self.observation.grid
         return coarse.at_resolution(max(DEFAULT_RESOLUTION, min(coarse.shape)) if resolution is None else resolution)
 
-    def mean(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
+    def parts(self, grid: Grid, num_times: int = 1, cases: range | None = None) -> Iterator[slice]:
+        """Cases a few at a time, so that all draws of some of them fit into memory at once."""
+        cases = range(self.observation.num_cases) if cases is None else cases
+        step = max(1, _CHUNK_VALUES // (self.num_draws * num_times * grid.shape[0] * grid.shape[1]))
+        for start in range(cases.start, cases.stop, step):
+            yield slice(start, min(start + step, cases.stop))
+
+    def mean(self, resolution: Resolution = None, times: Sequence[float] | None = None) -> xr.DataArray:
+        """The posterior mean.
+
+        Args:
+            resolution: cells along the shorter side, or ``(ny, nx)``; see `grid`.
+            times: in the PDE's unit of time; by default the last one that was observed, without an axis ``time``.
+        """
         return self._map("mean", self.means, resolution, times)
 
-    def std(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
+    def std(self, resolution: Resolution = None, times: Sequence[float] | None = None) -> xr.DataArray:
+        """The posterior standard deviation, NaN for a point estimate; arguments as those of `mean`."""
         return self._map("std", self.stds, resolution, times)
 
-    def draws(self, resolution=None, times: Sequence[float] | None = None) -> xr.DataArray:
-        """All draws, with an axis ``draw`` after ``case``."""
+    def draws(self, resolution: Resolution = None, times: Sequence[float] | None = None) -> xr.DataArray:
+        """All draws, with an axis ``draw`` after ``case``; arguments as those of `mean`."""
         return self._map("draws", self.fields, resolution, times, ("draw",))
 
     def quantiles(
-        self, levels: Sequence[float] = QUANTILES, resolution=None, times: Sequence[float] | None = None
+        self,
+        levels: Sequence[float] = QUANTILES,
+        resolution: Resolution = None,
+        times: Sequence[float] | None = None,
     ) -> xr.DataArray:
-        """Pointwise quantiles of the draws, with an axis ``quantile`` after ``case``."""
-        array = self._map(
-            "quantiles", lambda *args: _quantiles(self.fields(*args), levels), resolution, times, ("quantile",)
-        )
-        return array.assign_coords(quantile=list(levels))
+        """Pointwise quantiles of the draws, with an axis ``quantile`` after ``case``; arguments as those of `mean`."""
 
-    def summary(self, resolution=None, keep_draws: bool = False) -> xr.Dataset:
-        """Everything that ``out.nc`` holds."""
-        from latentpde.io.layout import posterior_to_dataset
+        def decode(*args) -> Tensor:
+            return quantiles_over_draws(self.fields(*args), levels)
+
+        return self._map("quantiles", decode, resolution, times, ("quantile",)).assign_coords(quantile=list(levels))
+
+    def summary(self, resolution: Resolution = None, keep_draws: bool = False) -> xr.Dataset:
+        """Everything that ``out.nc`` holds, decoded once.
+
+        Args:
+            resolution: as that of `mean`.
+            keep_draws: whether every draw is there too, not only what is taken over them.
+        """
+        from latentpde.io.reconstructions import posterior_to_dataset
 
         return posterior_to_dataset(self, resolution, keep_draws)
 
-    def to_netcdf(self, path: str | Path, resolution=None, keep_draws: bool = False, command: str = "") -> None:
+    def to_netcdf(
+        self, path: str | Path, resolution: Resolution = None, keep_draws: bool = False, command: str = ""
+    ) -> None:
+        """Write `summary` to a file, which is replaced only when the new one is complete.
+
+        Args:
+            path: of the file.
+            resolution, keep_draws: as those of `summary`.
+            command: for the file's attribute ``history``.
+        """
         from latentpde.io.netcdf import write_netcdf
 
         write_netcdf(
             self.summary(resolution, keep_draws).assign_attrs(history=command or "latentpde.reconstruct"), path
         )
 
-    def report(self, path: str | Path, truth=None, case: int = 0, resolution=None) -> None:
-        """A self-contained page about one case; with ``truth`` (a field on any grid) also the error."""
+    def report(self, path: str | Path, truth=None, case: int = 0, resolution: Resolution = None) -> None:
+        """Write a self-contained page about one case.
+
+        Args:
+            path: of the page, which is replaced only when the new one is complete.
+            truth: the true field, ``([case,] [time,] y, x)`` on any grid; adds the error and scores.
+            case: its number, from 0.
+            resolution: as that of `mean`; by default the truth's own where there is one.
+        """
         from latentpde.report.page import write_report
 
         write_report(self, path, truth=truth, case=case, resolution=resolution)
@@ -119,7 +184,7 @@ class Posterior(ABC):
         self,
         name: str,
         function: Callable[[slice, Grid, Tensor], Tensor],
-        resolution,
+        resolution: Resolution,
         times: Sequence[float] | None,
         extra_dims: tuple[str, ...] = (),
     ) -> xr.DataArray:
@@ -127,21 +192,16 @@ class Posterior(ABC):
 
         grid = self.grid(resolution)
         when = self.observation.times[-1:] if times is None else as_times(times, self.observation.times)
-        per_case = self.num_draws * len(when) * grid.shape[0] * grid.shape[1]
-        step = max(1, _CHUNK_VALUES // per_case)
         with torch.no_grad():
-            chunks = [
-                function(slice(i, i + step), grid, when).numpy() for i in range(0, self.observation.num_cases, step)
-            ]
+            chunks = [function(some, grid, when).numpy() for some in self.parts(grid, len(when))]
         y, x = (c.numpy() for c in grid.coordinates())
         dims = ("case", *extra_dims, "time", "y", "x")
         array = xr.DataArray(
             np.concatenate(chunks), dims=dims, coords={"time": when.numpy(), "y": y, "x": x}, name=name
         )
-        return self.finish(array if times is not None else array.isel(time=-1))
+        return self._without_spare_case(array if times is not None else array.isel(time=-1))
 
-    def finish(self, array: xr.DataArray) -> xr.DataArray:
-        """Drop the case axis where the observation had none."""
+    def _without_spare_case(self, array: xr.DataArray) -> xr.DataArray:
         return array if self.observation.batched else array.isel(case=0)
 
 
@@ -174,20 +234,23 @@ class PDEPosterior(Posterior):
             coords={"coefficient": names},
             name="coefficients",
         )
-        return self.finish(array)
+        return self._without_spare_case(array)
 
-    def source(self, resolution=None) -> xr.DataArray:
-        """The posterior mean of the source term."""
+    def source_means(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
+        """The posterior mean of the source; as `means`, with ``draws`` what `sources` gives."""
+        return (self.sources(cases, grid) if draws is None else draws).mean(1)
+
+    def source(self, resolution: Resolution = None) -> xr.DataArray:
+        """The posterior mean of the source term, in the unit of the PDE's right-hand side."""
         array = self._map("source_mean", lambda s, grid, _: self.source_means(s, grid)[:, None], resolution, None)
         return array.drop_vars("time")
 
-    def source_std(self, resolution=None) -> xr.DataArray:
-        array = self._map("source_std", lambda s, grid, _: _spread(self.sources(s, grid)[:, :, None]), resolution, None)
+    def source_std(self, resolution: Resolution = None) -> xr.DataArray:
+        """The posterior standard deviation of the source term, NaN for a point estimate."""
+        array = self._map(
+            "source_std", lambda s, grid, _: std_over_draws(self.sources(s, grid)[:, :, None]), resolution, None
+        )
         return array.drop_vars("time")
-
-    def source_means(self, cases: slice, grid: Grid) -> Float[Tensor, "case y x"]:
-        """The posterior mean of the source; overridden like `means`."""
-        return self.sources(cases, grid).mean(1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -250,14 +313,18 @@ class FieldPosterior(Posterior):
     def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y2 x2"]:
         return self._on(grid, self.values[cases][:, :, self._snapshots(times)])
 
-    def means(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y2 x2"]:
+    def means(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
+    ) -> Float[Tensor, "case time y2 x2"]:
         if self.mean_values is None:
-            return super().means(cases, grid, times)
+            return super().means(cases, grid, times, draws)
         return self._on(grid, self.mean_values[cases][:, self._snapshots(times)])
 
-    def stds(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y2 x2"]:
+    def stds(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
+    ) -> Float[Tensor, "case time y2 x2"]:
         if self.variance is None or not self.has_spread:
-            return super().stds(cases, grid, times)
+            return super().stds(cases, grid, times, draws)
         variance = self.variance[cases][:, self._snapshots(times)]
         return torch.sqrt(variance if grid == self.native else _linear(_linear(variance, grid, 0), grid, 1))
 
@@ -286,11 +353,15 @@ def _linear(values: Tensor, grid: Grid, axis: int) -> Tensor:
     return (1 - share) * values.index_select(dim, index) + share * values.index_select(dim, (index + 1) % old)
 
 
-def _spread(draws: Tensor) -> Tensor:
+def std_over_draws(draws: Float[Tensor, "case draw *field"]) -> Float[Tensor, "case *field"]:
+    """The standard deviation, unbiased in its square; NaN of a single draw."""
     if draws.shape[1] == 1:
         return torch.full_like(draws[:, 0], torch.nan)
     return draws.std(1)
 
 
-def _quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
+def quantiles_over_draws(
+    draws: Float[Tensor, "case draw *field"], levels: Sequence[float]
+) -> Float[Tensor, "case quantile *field"]:
+    """Quantiles at some levels, interpolated linearly between draws."""
     return torch.quantile(draws, torch.tensor(list(levels), dtype=draws.dtype), dim=1).movedim(0, 1)

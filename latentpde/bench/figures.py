@@ -18,7 +18,7 @@ from latentpde.bench.rows import Row
 from latentpde.bench.solving import true_fields
 from latentpde.bench.store import Store
 from latentpde.estimators import methods
-from latentpde.report.fields import MAGNITUDE_COLOURS, MARKERS, PALETTE, SIGNED_COLOURS
+from latentpde.report.style import MAGNITUDE_COLOURS, MARKERS, PALETTE, SIGNED_COLOURS
 from latentpde.scores.metrics import rmse
 
 

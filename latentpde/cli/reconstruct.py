@@ -51,8 +51,10 @@ def reconstruct(
     from latentpde.estimators import reconstruct as run
     from latentpde.estimators.base import DEFAULT_METHOD
     from latentpde.io.files import check_writable
-    from latentpde.io.layout import observation_from_dataset
-    from latentpde.io.netcdf import open_fine_initial, open_observed
+    from latentpde.io.netcdf import open_fine_initial, open_observed, write_netcdf
+    from latentpde.io.observations import observation_from_dataset
+    from latentpde.io.reconstructions import summary_to_dataset
+    from latentpde.summary import Summary
 
     method = method or DEFAULT_METHOD
     if noise_std is not None and not 0 < noise_std < math.inf:
@@ -85,14 +87,20 @@ def reconstruct(
         show_progress=not quiet,
         **options,
     )
-    posterior.to_netcdf(output, resolution, keep_draws, command=" ".join(["latentpde", *sys.argv[1:]]))
+    # decoded once: the file and the page show the same numbers
+    draws_of = range(len(observation)) if keep_draws else [0] if report is not None else []
+    summary = Summary.of(posterior, resolution, draws_of=draws_of)
+    dataset = summary_to_dataset(posterior, summary, keep_draws)
+    write_netcdf(dataset.assign_attrs(history=" ".join(["latentpde", *sys.argv[1:]])), output)
     if report is not None:
-        posterior.report(report, resolution=resolution)
+        from latentpde.report.page import write_report
+
+        write_report(posterior, report, summary=summary)
     for case in range(len(observation)):
         for warning in posterior.warnings(case):
             print(f"warning, case {case}: {warning}", file=sys.stderr)
     if as_json:
-        summary = {"output": str(output), "num_cases": len(observation), "method": posterior.method}
-        print(json.dumps(summary | {"settings": posterior.settings}))
+        done = {"output": str(output), "num_cases": len(observation), "method": posterior.method}
+        print(json.dumps(done | {"settings": posterior.settings}))
     elif not quiet:
         print(f"{len(observation)} case(s) reconstructed by {posterior.method} in {output}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from latentpde.report.fields import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
+from latentpde.report.style import MARKERS, PALETTE, WIDTH, figure_of_panels, name_panel
 from latentpde.scores.calibration import expected_coverage, grouped, ranks_of, standard_error, uniformity
 from latentpde.scores.ranks import ecdf_band, rank_counts
 

@@ -18,12 +18,10 @@ from matplotlib.figure import Figure
 import latentpde
 from latentpde.io.files import atomic_path, check_writable
 from latentpde.observation import Observation
-from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.posterior import PDEPosterior, Posterior, Resolution
 from latentpde.report.fields import (
-    WIDTH,
     CaseFields,
     case_fields,
-    map_figure,
     observation_maps,
     plot_coefficients,
     psd_figure,
@@ -31,8 +29,11 @@ from latentpde.report.fields import (
     shown_snapshots,
     source_maps,
 )
+from latentpde.report.maps import map_figure
 from latentpde.report.render import render
+from latentpde.report.style import WIDTH
 from latentpde.scores.metrics import PSD_FLOOR, ensemble_size, score
+from latentpde.summary import Summary
 
 NARROW = 3.8  # inches: what a phone shows at full size
 _TIMES, _MINUS = "\u00d7", "\u2212"
@@ -43,25 +44,41 @@ _READINGS = {
 }
 
 
-def write_report(posterior: Posterior, path: str | Path, *, truth=None, case: int = 0, resolution=None) -> None:
+def write_report(
+    posterior: Posterior,
+    path: str | Path,
+    *,
+    truth=None,
+    case: int = 0,
+    resolution: Resolution = None,
+    summary: Summary | None = None,
+) -> None:
     """Write an HTML page that needs nothing but itself.
 
     Args:
         posterior: what to report on; sections that it has nothing to say about are left out.
         path: replaced only when the page is complete.
         truth: the true field, ``([case,] [time,] y, x)`` on any grid; adds the error and the scores.
-        case: which case.
+        case: its number, from 0.
         resolution: of the maps; by default the truth's own, else the posterior's.
+        summary: where the posterior is decoded already, with the draws of this case: its numbers are shown.
     """
     check_writable(path)
-    page = render_report(posterior, truth=truth, case=case, resolution=resolution)
+    page = render_report(posterior, truth=truth, case=case, resolution=resolution, summary=summary)
     with atomic_path(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 
-def render_report(posterior: Posterior, *, truth=None, case: int = 0, resolution=None) -> str:
-    """The page itself, as `write_report` writes it."""
-    fields = case_fields(posterior, case, truth, resolution)
+def render_report(
+    posterior: Posterior,
+    *,
+    truth=None,
+    case: int = 0,
+    resolution: Resolution = None,
+    summary: Summary | None = None,
+) -> str:
+    """The page itself; arguments as those of `write_report`."""
+    fields = case_fields(posterior, case, truth, resolution, summary)
     latent = posterior if isinstance(posterior, PDEPosterior) else None
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -102,8 +119,8 @@ def _figures(
         "field": reconstruction_maps(fields),
     }
     if latent and latent.latent.num_modes:
-        maps["source"] = source_maps(latent, case, fields.grid.shape)
-    figures = {name: _both(lambda width, panels=panels: map_figure(panels, width)) for name, panels in maps.items()}
+        maps["source"] = source_maps(fields)
+    figures = {name: _both(lambda width, group=group: map_figure(group, width)) for name, group in maps.items()}
     if latent:
         figures["coefficients"] = _both(lambda width: plot_coefficients(latent, case, width=width))
     figures["psd"] = _both(lambda width: psd_figure(fields, coarse, width=min(width, 6.5)))

@@ -14,8 +14,8 @@ from program import PROGRAM, TINY
 
 from latentpde.estimators import methods
 from latentpde.io.streaming import _HDF5File, append_cases, signals_wait
-from latentpde.posterior import Posterior
 from latentpde.simulation import Simulation
+from latentpde.summary import Summary
 
 
 def _left(folder: Path) -> dict[str, str]:
@@ -92,7 +92,7 @@ def test_failure_while_writing(run, case_file, tmp_path, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(Posterior, "summary", fail)
+    monkeypatch.setattr(Summary, "of", fail)
     code, _, err = run("reconstruct", case_file, "-o", tmp_path / "o.nc", *TINY)
     assert code == 1
     assert "RuntimeError: boom" in err
@@ -105,7 +105,7 @@ def test_out_of_memory(run, case_file, tmp_path, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr(Posterior, "summary", fail)
+    monkeypatch.setattr(Summary, "of", fail)
     code, _, err = run("reconstruct", case_file, "-o", tmp_path / "o.nc", *TINY)
     assert code == 1
     assert err == "error: not enough memory; ask for a lower --resolution, or for fewer cases or draws\n"

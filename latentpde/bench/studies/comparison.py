@@ -16,7 +16,7 @@ from latentpde.bench.rows import PAPER, VARIANTS, Row, chosen_rows
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
 from latentpde.estimators import methods
-from latentpde.report.fields import PALETTE
+from latentpde.report.style import PALETTE
 from latentpde.scores.metrics import PSD_FLOOR
 
 CHOSEN = "latentpde"  # the paper's rule: in each regime the branch that the validation split chose

@@ -54,7 +54,9 @@ class ExactPosterior(LatentPosterior):
     mean_z: Float[Tensor, "case node latent"]
     mean_initial_hat: list[Complex[Tensor, "*node row col"]]
 
-    def means(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case time y x"]:
+    def means(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
+    ) -> Float[Tensor, "case time y x"]:
         spectra = [
             self._mean_spectrum(z, u0_hat, times)
             for z, u0_hat in zip(self.mean_z[cases], self.mean_initial_hat[cases], strict=True)
@@ -80,7 +82,7 @@ class ExactPosterior(LatentPosterior):
             f"log evidences {notes['evidence_gap']:.1f} apart. Narrow the bounds, or raise the option sweep."
         ]
 
-    def source_means(self, cases: slice, grid: Grid) -> Float[Tensor, "case y x"]:
+    def source_means(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
         # the source is linear in the latent
         return self.decoder.source(self.mean_z[cases].mean(1), grid)
 

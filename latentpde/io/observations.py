@@ -1,26 +1,23 @@
-"""What the variables and attributes of a dataset mean: readings in, reconstructions out.
+"""Readings from a dataset: what the variables, axes and attributes of ``cases.nc`` mean.
 
-The layout is that of ``cases.nc`` and ``out.nc`` in the guide. `latentpde.io.netcdf` moves datasets to and from files.
+The guide describes the layout. `latentpde.io.netcdf` moves datasets to and from files, and
+`latentpde.io.reconstructions` makes the dataset that comes out.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-import latentpde
-from latentpde.errors import DataError, LatentPDEError
+from latentpde.errors import DataError
 from latentpde.grid import Grid
 from latentpde.observation import Observation, Observed
 from latentpde.pde import families, get_family
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from latentpde.posterior import Posterior
 
 # Accepted names of the axes of gridded readings; the first is ours.
 _Y_NAMES = ("y_obs", "y", "lat", "latitude")
@@ -37,11 +34,27 @@ def observation_from_dataset(
     observed_kind: str | None = None,
     fine_initial: xr.DataArray | None = None,
 ) -> Observation:
-    """Readings in the layout of ``cases.nc``; the arguments win over what the data say.
+    """Take readings out of a dataset in the layout of ``cases.nc``. Axes are found by name, in any order.
 
-    Axes are found by name, in any order. Where ``family`` is not the one that the data name, what they know of the
-    PDE's coefficients and source is of another PDE and does not count. ``fine_initial`` is a finer initial state of the
-    same cases on the same rectangle; a dataset does not hold one by itself.
+    >>> import numpy as np, xarray as xr
+    >>> readings = np.full((4, 6), np.nan)
+    >>> readings[1, 2] = 0.3
+    >>> data = xr.Dataset({"observed": (("y", "x"), readings)}, attrs={"noise_std": 0.1, "time": 0.25})
+    >>> observation = observation_from_dataset(data, extent=(2.0, 3.0))
+    >>> observation.grid, observation.values.sum().item()
+    (Grid(shape=(4, 6), extent=(2.0, 3.0), origin=(0.0, 0.0)), 0.3)
+
+    The arguments win over what the dataset says.
+
+    Args:
+        data: a dataset, or a tree whose root is one.
+        family: name of the PDE family. Where the data name another, what they know of the coefficients and the source
+            is of another PDE and does not count.
+        noise_std: standard deviation of the readings' noise, in the field's unit.
+        times: PDE time of each snapshot, counted from the initial state.
+        extent: ``(height, width)`` of the rectangle.
+        observed_kind: one of `latentpde.observation.Observed`.
+        fine_initial: a finer initial state of the same cases on the same rectangle; a dataset holds none by itself.
     """
     import xarray as xr
 
@@ -93,60 +106,6 @@ def observation_from_dataset(
         fine_initial=None if fine_initial is None else _fine_initial(fine_initial, observed, grid),
         **known,
     )
-
-
-def posterior_to_dataset(posterior: Posterior, resolution=None, keep_draws: bool = False) -> xr.Dataset:
-    """What ``out.nc`` holds; CF conventions."""
-    import xarray as xr
-
-    from latentpde.posterior import PDEPosterior
-
-    family = None
-    arrays = {
-        "mean": posterior.mean(resolution).assign_attrs(long_name="posterior mean"),
-        "std": posterior.std(resolution).assign_attrs(long_name="posterior standard deviation"),
-        "quantiles": posterior.quantiles(resolution=resolution).assign_attrs(long_name="pointwise quantiles"),
-    }
-    if isinstance(posterior, PDEPosterior):
-        family = posterior.latent.family.name
-        arrays["source_mean"] = posterior.source(resolution).assign_attrs(long_name="posterior mean of the source")
-        arrays["source_std"] = posterior.source_std(resolution).assign_attrs(
-            long_name="posterior standard deviation of the source"
-        )
-        arrays["coefficients"] = posterior.coefficients.assign_attrs(long_name="draws of the coefficients of the PDE")
-    if keep_draws:
-        arrays["draws"] = posterior.draws(resolution).assign_attrs(long_name="posterior draws of the field")
-    fields = {"mean", "std", "quantiles", "source_mean", "source_std", "draws"}
-    with np.errstate(over="ignore"):
-        dataset = xr.Dataset({k: v.astype(np.float32) if k in fields else v for k, v in arrays.items()})
-    if not np.isfinite(dataset["mean"]).all():
-        raise LatentPDEError(
-            f"{posterior.method} found no finite field; do bounds or times let the PDE grow without limit, "
-            "or is a step of the method too long?"
-        )
-    for axis in ("y", "x"):
-        dataset[axis].attrs = {"axis": axis.upper(), "long_name": f"{axis} at the cell's centre"}
-    dataset["time"].attrs = {"long_name": "PDE time"}
-    summary = {}
-    for name, value in posterior.diagnostics.items():
-        per_case = np.ndim(value) >= 1 and posterior.observation.batched
-        if np.ndim(value) == 1 and per_case:
-            dataset[f"diagnostic_{name}"] = ("case", np.asarray(value))
-        else:
-            summary[name] = np.asarray(value).tolist()
-    dataset.attrs = {
-        "Conventions": "CF-1.11",
-        "title": "field reconstructed from sparse readings",
-        "source": f"latentpde {latentpde.__version__}, method {posterior.method}",
-        "latentpde_version": latentpde.__version__,
-        "method": posterior.method,
-        "has_spread": int(posterior.has_spread),
-        "seed": posterior.settings.get("seed", 0),
-        "options": json.dumps(posterior.settings),
-        "diagnostics": json.dumps(summary),
-        **({"family": family} if family else {}),
-    }
-    return dataset
 
 
 def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Grid]:

@@ -1,0 +1,107 @@
+"""Reconstructions as datasets: the layout of ``out.nc``, which follows the CF conventions."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import latentpde
+from latentpde.errors import LatentPDEError
+from latentpde.posterior import QUANTILES, PDEPosterior, Posterior, Resolution
+from latentpde.summary import Summary
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_FIELD = ("case", "y", "x")
+#: Variables on the grid, with their axes and what they are.
+_VARIABLES = {
+    "mean": (_FIELD, "posterior mean"),
+    "std": (_FIELD, "posterior standard deviation"),
+    "quantiles": (("case", "quantile", "y", "x"), "pointwise quantiles"),
+    "source_mean": (_FIELD, "posterior mean of the source"),
+    "source_std": (_FIELD, "posterior standard deviation of the source"),
+    "draws": (("case", "draw", "y", "x"), "posterior draws of the field"),
+}
+
+
+def posterior_to_dataset(posterior: Posterior, resolution: Resolution = None, keep_draws: bool = False) -> xr.Dataset:
+    """Decode a posterior into what ``out.nc`` holds; arguments as those of `Posterior.summary`."""
+    draws_of = range(posterior.observation.num_cases) if keep_draws else ()
+    return summary_to_dataset(posterior, Summary.of(posterior, resolution, draws_of=draws_of), keep_draws)
+
+
+def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool = False) -> xr.Dataset:
+    """What ``out.nc`` holds, where the posterior is decoded already.
+
+    >>> import latentpde as lp
+    >>> posterior = lp.reconstruct(lp.simulate("diffusion", num=2), method="map", num_steps=5)
+    >>> dataset = summary_to_dataset(posterior, Summary.of(posterior, resolution=32))
+    >>> sorted(dataset.data_vars)[:5]
+    ['coefficients', 'diagnostic_residual', 'mean', 'quantiles', 'source_mean']
+
+    Args:
+        posterior: where the coefficients, the diagnostics and the settings come from.
+        summary: of all its cases; with their draws where those are to be kept.
+        keep_draws: whether every draw goes into the dataset.
+    """
+    import xarray as xr
+
+    observation = posterior.observation
+    fields = {name: getattr(summary, name) for name in _VARIABLES if name != "draws"}
+    if keep_draws:
+        fields["draws"] = np.stack([summary.draws[case] for case in summary.cases])
+    y, x = (c.numpy() for c in summary.grid.coordinates())
+    with np.errstate(over="ignore"):  # what is too large for 32 bits is found below
+        dataset = xr.Dataset(
+            {
+                name: (axes, fields[name].astype(np.float32), {"long_name": long_name})
+                for name, (axes, long_name) in _VARIABLES.items()
+                if fields.get(name) is not None
+            },
+            coords={"time": float(observation.times[-1]), "quantile": list(QUANTILES), "y": y, "x": x},
+        )
+    if not np.isfinite(dataset["mean"]).all():
+        raise LatentPDEError(
+            f"{posterior.method} found no finite field; do bounds or times let the PDE grow without limit, "
+            "or is a step of the method too long?"
+        )
+    for axis in ("y", "x"):
+        dataset[axis].attrs = {"axis": axis.upper(), "long_name": f"{axis} at the cell's centre"}
+    dataset["time"].attrs = {"long_name": "PDE time"}
+    dataset = dataset if observation.batched else dataset.isel(case=0)
+    if isinstance(posterior, PDEPosterior):
+        dataset["coefficients"] = posterior.coefficients.assign_attrs(long_name="draws of the coefficients of the PDE")
+    per_case, others = _diagnostics(posterior)
+    for name, values in per_case.items():
+        dataset[f"diagnostic_{name}"] = ("case", values)
+    return dataset.assign_attrs(_attributes(posterior, others))
+
+
+def _diagnostics(posterior: Posterior) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Diagnostics that are one number per case, which become variables, and the others, which become an attribute."""
+    per_case, others = {}, {}
+    for name, value in posterior.diagnostics.items():
+        if np.ndim(value) == 1 and posterior.observation.batched:
+            per_case[name] = np.asarray(value)
+        else:
+            others[name] = np.asarray(value).tolist()
+    return per_case, others
+
+
+def _attributes(posterior: Posterior, diagnostics: dict[str, Any]) -> dict[str, Any]:
+    family = {"family": posterior.latent.family.name} if isinstance(posterior, PDEPosterior) else {}
+    return {
+        "Conventions": "CF-1.11",
+        "title": "field reconstructed from sparse readings",
+        "source": f"latentpde {latentpde.__version__}, method {posterior.method}",
+        "latentpde_version": latentpde.__version__,
+        "method": posterior.method,
+        "has_spread": int(posterior.has_spread),
+        "seed": posterior.settings.get("seed", 0),
+        "options": json.dumps(posterior.settings),
+        "diagnostics": json.dumps(diagnostics),
+        **family,
+    }

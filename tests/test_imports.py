@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "latentpde"
 
 TOOLS = ("errors", "memory", "progress", "registry")
-CORE = ("decoder", "grid", "latent", "observation", "operator", "pde", "posterior")
+CORE = ("decoder", "grid", "latent", "observation", "operator", "pde", "posterior", "summary")
 #: What each room may import beside the tools and itself; docs/design.md shows the same table.
 MAY_IMPORT = {
     "tools": (),

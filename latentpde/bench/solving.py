@@ -16,6 +16,7 @@ from latentpde.estimators.base import DEFAULT_SOURCE_PRIOR_STD
 from latentpde.observation import Observation
 from latentpde.pde import get_family
 from latentpde.posterior import Posterior
+from latentpde.scores.truth import last_true_fields
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,8 +83,7 @@ def true_fields(cases: xr.DataTree) -> Float[np.ndarray, "case y x"]:
         >>> true_fields(cases_of("helmholtz").cases(0, 2)).shape
         (2, 128, 128)
     """
-    truth = cases["truth"].to_dataset()["field"]
-    return (truth.isel(time=-1) if "time" in truth.dims else truth).values.astype(float)
+    return last_true_fields(cases).values.astype(float)
 
 
 def solve(*parts: Part, seed: int | None = None) -> Solved:

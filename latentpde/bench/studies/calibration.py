@@ -15,8 +15,10 @@ from latentpde.bench.store import failures
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 from latentpde.errors import UsageError
 from latentpde.estimators import methods
+from latentpde.report.calibration import coverage_figure, draw_rank_ecdf, spread_error_figure
+from latentpde.report.style import figure_of_panels, name_panel
 from latentpde.scores.calibration import LEVELS, compare
-from latentpde.scores.ranks import ecdf_band, holm, rank_uniformity
+from latentpde.scores.ranks import holm, rank_uniformity
 
 NUM_DRAWS = 39  # the ends of 50 % and 90 % intervals are then draws
 _EVERY = 32  # the field is ranked at cells this far apart
@@ -91,15 +93,7 @@ class Calibration(Benchmark):
         )
         return [
             Table(self.title, heads, tuple(rows), (note, *failures(everything))),
-            Drawing(
-                "Coverage of the field by central intervals, all regimes.", self._coverage(table, plan), "coverage"
-            ),
-            Drawing(
-                "Ranks of the field at 16 cells less what is expected; grey: 99 % band.",
-                self._ranks(table, plan),
-                "ranks",
-            ),
-            Drawing("Spread against error, case by case.", self._spread(table, plan), "spread"),
+            *self._drawings(table, plan),
         ]
 
     def _p_values(self, here: Frame, num_draws: int) -> list[float]:
@@ -110,50 +104,35 @@ class Calibration(Benchmark):
                     found += [rank_uniformity(values, num_draws) for values in np.array(list(some[what])).T]
         return found
 
-    def _coverage(self, table: Frame, plan: Plan) -> Figure:
-        figure = Figure((5.0, 4.4), layout="constrained")
-        ax = figure.subplots()
-        ax.plot([0, 1], [0, 1], color="#888888", linestyle="--", linewidth=1)
-        rows = self.spread_rows(plan)
-        for some, colour, marker in styles(rows):
-            here = table[table["row"] == some.name]
-            if not here.empty:
-                ax.plot(LEVELS, np.mean(list(here["coverage"]), axis=0), color=colour, marker=marker, label=some.name)
-        ax.set(xlabel="nominal", ylabel="covered", xlim=(0, 1), ylim=(0, 1))
-        ax.grid(color="#dddddd", linewidth=0.6)
-        ax.legend(fontsize=8, edgecolor="none")
-        return figure
-
-    def _ranks(self, table: Frame, plan: Plan) -> Figure:
+    def _drawings(self, table: Frame, plan: Plan) -> list[Drawing]:
+        """Coverage, ranks, and spread against error, method by method."""
         rows = [some for some in self.spread_rows(plan) if (table["row"] == some.name).any()]
-        figure = Figure((2.7 * len(rows) + 0.5, 2.9), layout="constrained")
-        for ax, some in zip(np.atleast_1d(figure.subplots(1, len(rows), sharey=True)), rows, strict=True):
-            values = np.array(list(table[table["row"] == some.name]["ranks"]))
-            uniform = np.arange(1, some.num_draws + 2) / (some.num_draws + 1)
-            low, high = ecdf_band(len(values), some.num_draws)
-            ax.fill_between(uniform, low - uniform, high - uniform, color="#d9d9d9", linewidth=0)
-            for cell in values.T:
-                ecdf = np.cumsum(np.bincount(cell, minlength=some.num_draws + 1)) / len(cell)
-                ax.plot(uniform, ecdf - uniform, color="#0072b2", linewidth=0.7, alpha=0.7)
-            ax.set(title=some.name, xlabel="rank / draws")
-            ax.axhline(0, color="#222222", linewidth=0.8)
-        figure.axes[0].set_ylabel("ECDF less uniform")
-        return figure
+        marks = {row.name: (colour, marker) for row, colour, marker in styles(rows)}
+        cases = {row.name: table[table["row"] == row.name] for row in rows}
+        coverage = {name: np.array(list(some["coverage"])) for name, some in cases.items()}
+        spread_error = {name: (some["spread"].to_numpy(), some["error"].to_numpy()) for name, some in cases.items()}
+        return [
+            Drawing(
+                "Coverage of the field by central intervals, all regimes.",
+                coverage_figure(coverage, LEVELS, marks),
+                "coverage",
+            ),
+            Drawing(
+                "Ranks of the field at 16 cells less what is expected; grey: 99 % band, which thick curves leave.",
+                self._ranks(rows, cases),
+                "ranks",
+            ),
+            Drawing("Spread against error, case by case.", spread_error_figure(spread_error, marks), "spread"),
+        ]
 
-    def _spread(self, table: Frame, plan: Plan) -> Figure:
-        figure = Figure((5.0, 4.4), layout="constrained")
-        ax, rows = figure.subplots(), self.spread_rows(plan)
-        for some, colour, marker in styles(rows):
-            here = table[table["row"] == some.name]
-            if not here.empty:
-                ax.loglog(
-                    here["error"], here["spread"], marker, color=colour, markersize=3.5, alpha=0.6, label=some.name
-                )
-        limits = (table[["error", "spread"]].min().min(), table[["error", "spread"]].max().max())
-        ax.plot(limits, limits, color="#888888", linestyle="--", linewidth=1)
-        ax.set(xlabel="error of the ensemble mean", ylabel="spread")
-        ax.grid(color="#dddddd", linewidth=0.6)
-        ax.legend(fontsize=8, edgecolor="none")
+    def _ranks(self, rows: list[Row], cases: dict[str, Frame]) -> Figure:
+        figure, axes = figure_of_panels(len(rows), len(rows), 2.7, 2.9)
+        for ax, row in zip(axes, rows, strict=True):
+            cells = np.array(list(cases[row.name]["ranks"])).T
+            draw_rank_ecdf(ax, {f"cell {i}": ranks for i, ranks in enumerate(cells)}, row.num_draws)
+            name_panel(ax, row.name)
+            ax.sharey(axes[0])
+            ax.label_outer()
         return figure
 
 

@@ -23,11 +23,21 @@ from latentpde.latent import Latent
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """Latents to fields.
+    """Latents to fields, by the exact solution of the PDE.
+
+    >>> from latentpde.pde import get_family
+    >>> latent = Latent(get_family("advection_diffusion"), num_modes=0)
+    >>> decoder, grid = Decoder(latent), Grid((8, 8))
+    >>> z = latent.pack(torch.tensor([1.0, 0.0, 0.01]).double(), torch.zeros(0).double())  # a wind along x
+    >>> u0 = torch.sin(2 * torch.pi * grid.coordinates()[1]).expand(8, 8)
+    >>> field = decoder.decode(z, u0, times=[0.25], grid=grid)
+    >>> decay = torch.exp(torch.tensor(-0.01 * 0.25 * (2 * torch.pi) ** 2))
+    >>> torch.allclose(field[0], decay * u0.roll(2, dims=1))  # by two cells of width 1/8
+    True
 
     Args:
         latent: the layout of ``z`` and the family behind it.
-        extent: ``(height, width)`` of the periodic rectangle.
+        extent: ``(height, width)`` of the periodic rectangle, in physical units.
     """
 
     latent: Latent
@@ -59,7 +69,13 @@ class Decoder:
         u0_hat: Complex[Tensor, "*batch0 row0 col0"],
         times: Sequence[float] | Float[Tensor, " time"],
     ) -> Complex[Tensor, "*batch1 time row col"]:
-        """Fourier coefficients at ``times``, in a block that holds both the initial state's modes and the source's."""
+        """Fourier coefficients at ``times``, in a block that holds both the initial state's modes and the source's.
+
+        Args:
+            z: latents.
+            u0_hat: the initial state's block; its leading axes broadcast with those of ``z``.
+            times: PDE times, not negative.
+        """
         times = as_times(times, z)
         theta, latent = self.latent.theta(z), self.latent
         source_hat = latent.source_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
@@ -68,7 +84,7 @@ class Decoder:
         return total.expand(*total.shape[:-3], len(times), *total.shape[-2:])
 
     def source(self, z: Float[Tensor, "*batch latent"], grid: Grid) -> Float[Tensor, "*batch y x"]:
-        """The source term on ``grid``."""
+        """The source term on ``grid``; zero where the latent has none."""
         _, q = self.latent.split(z)
         if not self.latent.num_modes:
             return torch.zeros((*z.shape[:-1], *grid.shape), dtype=z.dtype, device=z.device)

@@ -32,13 +32,14 @@ from latentpde.errors import UsageError
 
 @dataclass(frozen=True, eq=False)
 class Wavenumbers:
-    """Angular wavenumbers of a block, shaped to broadcast to ``(row, col)``."""
+    """Angular wavenumbers of a block along y and x, in rad per unit length, shaped to broadcast to ``(row, col)``."""
 
     y: Float[Tensor, "#row #col"]
     x: Float[Tensor, "#row #col"]
 
     @cached_property
     def squared(self) -> Float[Tensor, "row col"]:
+        """``|k|^2``, the symbol of minus the Laplacian."""
         return self.y**2 + self.x**2
 
     @cached_property
@@ -52,10 +53,19 @@ class Wavenumbers:
 class Grid:
     """A periodic rectangle sampled at cell centres.
 
+    >>> grid = Grid((4, 8), extent=(1.0, 2.0))
+    >>> y, x = grid.coordinates()
+    >>> y
+    tensor([0.1250, 0.3750, 0.6250, 0.8750], dtype=torch.float64)
+    >>> wave = torch.sin(2 * torch.pi * y)[:, None].expand(4, 8)
+    >>> finer = grid.refine(2).synthesise(grid.analyse(wave))  # the same wave at twice as many points
+    >>> torch.allclose(finer[:, 0], torch.sin(2 * torch.pi * grid.refine(2).coordinates()[0]))
+    True
+
     Args:
-        shape: ``(ny, nx)``.
-        extent: ``(height, width)`` in physical units.
-        origin: physical coordinates of the lower corner.
+        shape: ``(ny, nx)``, numbers of cells.
+        extent: ``(height, width)`` in physical units, positive.
+        origin: physical coordinates ``(y, x)`` of the lower corner.
     """
 
     shape: tuple[int, int]
@@ -70,6 +80,7 @@ class Grid:
 
     @property
     def spacing(self) -> tuple[float, float]:
+        """``(height, width)`` of a cell, in physical units."""
         return self.extent[0] / self.shape[0], self.extent[1] / self.shape[1]
 
     @property
@@ -90,6 +101,7 @@ class Grid:
         return replace(self, shape=(int(shape[0]), int(shape[1])))
 
     def refine(self, factor: int) -> Grid:
+        """The grid whose cells are those of this one, cut into ``factor`` x ``factor``."""
         return self.with_shape((self.shape[0] * factor, self.shape[1] * factor))
 
     def coarsen(self, factor: int) -> Grid:
@@ -99,7 +111,15 @@ class Grid:
         return self.with_shape((self.shape[0] // factor, self.shape[1] // factor))
 
     def at_resolution(self, resolution: int | tuple[int, int] | None) -> Grid:
-        """The same rectangle with ``resolution`` cells along its shorter side, and cells of this grid's shape."""
+        """The same rectangle with other cells.
+
+        >>> Grid((4, 8), extent=(1.0, 2.0)).at_resolution(6).shape
+        (6, 12)
+
+        Args:
+            resolution: cells along the shorter side, which keep this grid's proportions; or ``(ny, nx)`` as it is; or
+                ``None`` for this grid.
+        """
         if resolution is None:
             return self
         if isinstance(resolution, tuple):
@@ -148,7 +168,11 @@ class Grid:
 
 
 def mode_numbers(block_shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Whole mode numbers of a block's rows and columns."""
+    """Whole mode numbers of a block's rows and columns: periods across the rectangle.
+
+    >>> mode_numbers((4, 3))
+    (tensor([ 0,  1, -2, -1]), tensor([0, 1, 2]))
+    """
     half = block_shape[0] // 2
     rows = torch.cat([torch.arange(half), torch.arange(-half, 0)])
     return rows, torch.arange(block_shape[1])
@@ -179,6 +203,17 @@ def pointwise_variance(power: Float[Tensor, "row col"]) -> Float[Tensor, ""]:
 def wavenumbers(
     block_shape: tuple[int, int], extent: tuple[float, float], dtype: torch.dtype = torch.float64, device=None
 ) -> Wavenumbers:
+    """Wavenumbers of a block.
+
+    >>> k = wavenumbers((2, 2), extent=(1.0, 2.0))
+    >>> k.x / torch.pi
+    tensor([[0., 1.]], dtype=torch.float64)
+
+    Args:
+        block_shape: ``(rows, columns)``; rows are even.
+        extent: ``(height, width)`` of the rectangle.
+        dtype, device: of the tensors.
+    """
     rows, cols = mode_numbers(block_shape)
     ky, kx = (
         2 * torch.pi * n.to(dtype=dtype, device=device) / length for n, length in zip((rows, cols), extent, strict=True)
@@ -213,7 +248,13 @@ def add_to_block(block: Tensor, part: Tensor) -> Tensor:
 
 
 def resample(u: Float[Tensor, "*batch y x"], source: Grid, target: Grid) -> Float[Tensor, "*batch y2 x2"]:
-    """The same band-limited function on another grid of the same rectangle."""
+    """The same band-limited function on another grid of the same rectangle; modes that ``target`` cannot hold go.
+
+    >>> y = Grid((4, 4)).coordinates()[0]
+    >>> wave = torch.cos(2 * torch.pi * y)[:, None].expand(4, 4)
+    >>> resample(wave, Grid((4, 4)), Grid((8, 2))).shape
+    torch.Size([8, 2])
+    """
     return target.synthesise(source.analyse(u))
 
 
@@ -223,7 +264,20 @@ def at_points(
     extent: tuple[float, float],
     origin: tuple[float, float] = (0.0, 0.0),
 ) -> Float[Tensor, "*batch point"]:
-    """The Fourier series at any points ``(y, x)``: the field itself there, not the nearest cell."""
+    """The Fourier series at any points: the field itself there, not the nearest cell.
+
+    >>> grid = Grid((8, 8))
+    >>> wave = torch.sin(2 * torch.pi * grid.coordinates()[1]).expand(8, 8)
+    >>> points = torch.tensor([[0.3, 0.25], [0.7, 0.5]], dtype=torch.float64)
+    >>> at_points(grid.analyse(wave), points, grid.extent).round(decimals=6).abs()
+    tensor([1., 0.], dtype=torch.float64)
+
+    Args:
+        u_hat: a block of Fourier coefficients.
+        positions: ``(y, x)`` in physical coordinates; beyond the rectangle the series is periodic.
+        extent: ``(height, width)`` of the rectangle.
+        origin: physical coordinates ``(y, x)`` of its lower corner.
+    """
     k = wavenumbers((u_hat.shape[-2], u_hat.shape[-1]), extent, positions.dtype, positions.device)
     waves_y = torch.exp(1j * (positions[..., 0, None] - origin[0]) * k.y[:, 0])
     waves_x = 2 * torch.exp(1j * (positions[..., 1, None] - origin[1]) * k.x[0])
@@ -233,7 +287,11 @@ def at_points(
 
 
 def average_pool(u: Float[Tensor, "*batch y x"], factor: int) -> Float[Tensor, "*batch y2 x2"]:
-    """Means over ``factor`` x ``factor`` cells."""
+    """Means over ``factor`` x ``factor`` cells; both sides must divide by it.
+
+    >>> average_pool(torch.arange(8.0).reshape(2, 4), 2)
+    tensor([[2.5000, 4.5000]])
+    """
     ny, nx = u.shape[-2:]
     Grid((ny, nx)).coarsen(factor)
     return u.unflatten(-1, (nx // factor, factor)).unflatten(-3, (ny // factor, factor)).mean((-3, -1))
@@ -247,6 +305,14 @@ def pooling_attenuation(
     Averaging ``factor`` samples per side multiplies mode ``n`` of an ``N``-cell side by
     ``sin(phi) / (p sin(phi / p))`` with ``phi = pi n / N``; a true cell average (``factor=None``) by the
     limit ``sin(phi) / phi``; a point sample (``factor=1``) by one.
+
+    >>> pooling_attenuation(Grid((4, 4)), factor=None)[0]
+    tensor([1.0000, 0.9003], dtype=torch.float64)
+
+    Args:
+        grid: the cells that are averaged over.
+        factor: samples per side of a cell.
+        block_shape: of the modes; by default those that ``grid`` carries.
     """
     rows, cols = mode_numbers(block_shape or grid.block_shape)
     along_y, along_x = (
@@ -262,7 +328,7 @@ def unpool_spectrum(
     """Fourier coefficients of the field whose cell averages are ``u``, below the coarse Nyquist.
 
     What lies beyond the coarse Nyquist is unknown; it is absent from the block, and what of it folded
-    into the averages stays in them.
+    into the averages stays in them. ``factor`` is that of `pooling_attenuation`.
     """
     return grid.analyse(u) / pooling_attenuation(grid, factor).to(u)
 

@@ -23,13 +23,19 @@ from latentpde.pde import Family
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Coordinate-wise mean and standard deviation of a set of latents, for networks."""
+    """Coordinate-wise mean and standard deviation of a set of latents, which networks see and give normalised.
+
+    >>> statistics = Statistics.of(torch.tensor([[0.0, 4.0], [2.0, 8.0]]))
+    >>> statistics.normalise(torch.tensor([1.0, 6.0]))
+    tensor([0., 0.])
+    """
 
     mean: Float[Tensor, " latent"]
     std: Float[Tensor, " latent"]
 
     @classmethod
     def of(cls, z: Float[Tensor, "draw latent"], floor: float = 1e-6) -> Statistics:
+        """Those of some latents; a coordinate that does not vary has the standard deviation ``floor``."""
         return cls(z.mean(0), z.std(0).clamp(min=floor))
 
     def normalise(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch latent"]:
@@ -43,11 +49,20 @@ class Statistics:
 class Latent:
     """Layout, bounds and prior of a family's latents.
 
+    >>> from latentpde.pde import get_family
+    >>> latent = Latent(get_family("telegraph"), source_prior_std=0.3, num_modes=4)
+    >>> latent.num_coefficients, latent.num_source, latent.size
+    (2, 64, 66)
+    >>> z = latent.draw(5, generator=torch.Generator().manual_seed(0))  # from the prior
+    >>> latent.theta(z).shape, latent.log_prior(z).shape
+    (torch.Size([5, 2]), torch.Size([5]))
+
     Args:
         family: the PDE family.
-        source_prior_std: pointwise standard deviation ``tau`` of the source under the prior.
-        num_modes: ``M``, modes of the source per half axis; 0 for no source.
-        bounds: ``(coefficient, 2)``; the family's own where left out.
+        source_prior_std: pointwise standard deviation ``tau`` of the source under the prior, positive, in the unit of
+            the PDE's right-hand side.
+        num_modes: ``M``, Fourier modes of the source per half axis; 0 for no source.
+        bounds: lower and upper bound of each coefficient, ``(coefficient, 2)``; the family's own where left out.
     """
 
     family: Family
@@ -78,10 +93,12 @@ class Latent:
 
     @property
     def num_source(self) -> int:
+        """How many numbers of a latent describe the source."""
         return 4 * self.num_modes**2
 
     @property
     def size(self) -> int:
+        """How many numbers a latent has."""
         return self.num_coefficients + self.num_source
 
     def split(self, z: Float[Tensor, "*batch latent"]) -> tuple[Tensor, Tensor]:
@@ -98,7 +115,13 @@ class Latent:
     def pack(
         self, theta: Float[Tensor, "*batch coefficient"], q: Float[Tensor, "*batch source"]
     ) -> Float[Tensor, "*batch latent"]:
-        """The latent of given coefficients, which must lie strictly inside the bounds, and source."""
+        """The latent of given coefficients, which must lie strictly inside the bounds, and source; undoes `theta`.
+
+        >>> from latentpde.pde import get_family
+        >>> latent = Latent(get_family("telegraph"), num_modes=0)
+        >>> latent.theta(latent.pack(torch.tensor([1.0, 5.0]), torch.zeros(0)))
+        tensor([1., 5.])
+        """
         lower, upper = self.bounds.to(theta).unbind(-1)
         fraction = (theta - lower) / (upper - lower)
         if not bool(((fraction > 0) & (fraction < 1)).all()):

@@ -101,7 +101,12 @@ def plot_rank_ecdf(dataset: xr.Dataset, *, level: float = 0.99, width: float = W
 
 
 def draw_rank_ecdf(
-    ax: Axes, curves: Mapping[str, Int[np.ndarray, " case"]], num_draws: int, *, level: float = 0.99
+    ax: Axes,
+    curves: Mapping[str, Int[np.ndarray, " case"]],
+    num_draws: int,
+    *,
+    level: float = 0.99,
+    told_apart: bool = True,
 ) -> None:
     """Draw one panel of `plot_rank_ecdf`.
 
@@ -116,6 +121,8 @@ def draw_rank_ecdf(
         curves: ranks of each quantity, 0 to ``num_draws``, by its name.
         num_draws: draws that the truth was ranked among.
         level: as that of `plot_rank_ecdf`.
+        told_apart: whether each curve has a colour and dashes of its own; otherwise those that leave the band are
+            orange and the others blue.
     """
     uniform, x = np.arange(1, num_draws + 2) / (num_draws + 1), np.arange(-1, num_draws + 1)
     # Quantities of fewer cases have wider bands; the panel shows the widest and each curve keeps its own.
@@ -126,7 +133,10 @@ def draw_rank_ecdf(
         low, high = ecdf_band(len(ranks), num_draws, level)
         ecdf = np.cumsum(rank_counts(ranks, num_draws)) / len(ranks)
         inside = bool(np.all((low <= ecdf) & (ecdf <= high)))
-        style = {"color": PALETTE[i % 8], "linestyle": _DASHES[i // 8 % 4], "linewidth": 1.3 if inside else 2.8}
+        if told_apart:
+            style = {"color": PALETTE[i % 8], "linestyle": _DASHES[i // 8 % 4], "linewidth": 1.3 if inside else 2.8}
+        else:
+            style = {"color": PALETTE[0 if inside else 1], "linewidth": 0.8, "alpha": 0.8}
         ax.plot(x, _from_zero(ecdf - uniform), label=name if inside else f"{name}, outside", **style)
     ax.set(xlim=(-1, num_draws), xlabel="rank", ylabel="ECDF less uniform")
 
@@ -235,7 +245,7 @@ def spread_error_figure(
     ax.set(xlabel="spread of the ensemble", ylabel="RMSE of its mean")
     ax.grid(which="major", color=GRID_COLOUR, linewidth=0.6)
     ax.set_axisbelow(True)
-    figure.legend(fontsize=SMALL_TEXT, edgecolor="none", loc="outside right upper")
+    ax.legend(fontsize=SMALL_TEXT, edgecolor="none", loc="upper left", bbox_to_anchor=(1.02, 1.0))
     name_panel(ax, "above the dashes: overconfident")
     return figure
 

@@ -139,12 +139,16 @@ def reconstruction_maps(fields: CaseFields) -> list[FieldMap]:
 
 
 def source_maps(fields: CaseFields) -> list[FieldMap]:
-    """Maps of the source's mean and standard deviation."""
+    """Maps of the source's mean and standard deviation, to the same limit: a mean that is nothing to it looks so."""
     if fields.source_mean is None or fields.source_std is None:
         raise UsageError("this method knows no source; methods that solve the PDE do")
-    signed = [("Posterior mean" if fields.has_spread else "Point estimate", fields.source_mean)]
-    magnitudes = [("Standard deviation", fields.source_std)] if fields.has_spread else []
-    return maps_on_shared_scales(fields.grid, signed, magnitudes)
+    if not fields.has_spread:
+        return maps_on_shared_scales(fields.grid, [("Point estimate", fields.source_mean)], [])
+    limit = max(colour_limit(fields.source_mean), colour_limit(fields.source_std))
+    return [
+        FieldMap("Posterior mean", fields.grid, fields.source_mean, limit),
+        FieldMap("Standard deviation", fields.grid, fields.source_std, limit, signed=False),
+    ]
 
 
 def plot_observation(observation: Observation, case: int = 0, *, width: float = WIDTH) -> Figure:

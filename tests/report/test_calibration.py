@@ -32,7 +32,7 @@ def test_methods_keep_their_colours_and_are_not_averaged_together():
     styles = {"one": ("#ff0000", "o"), "two": ("#0000ff", "s")}
     groups = {name: (rng.random(30) + 0.5, rng.random(30) + 0.5) for name in styles}
     figure = plots.spread_error_figure(groups, styles)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "two"]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["one", "two"]
     colours = [to_hex(dots.get_facecolor()[0]) for dots in figure.axes[0].collections]
     assert colours == ["#ff0000", "#0000ff"]
     coverage = plots.coverage_figure({name: rng.random((30, 2)) for name in styles}, [0.5, 0.9], styles)

@@ -141,7 +141,12 @@ def test_spread_and_truth_add_quantiles_and_scores(case, spread_path):
     assert_self_contained(page)
     assert "scores" in page.ids
     assert "without uncertainty" not in page.text
-    for words in ("Std 5 % 95 %", "CRPS (fair)", "Coverage of the 90 % interval", "of which there are 6 draws"):
+    for words in (
+        "Std 5 % 95 %",
+        "CRPS (fair)",
+        "Coverage of the 90 % interval",
+        "standard deviation at each point (6 draws)",
+    ):
         assert words in page.text
     fields = plotting.case_fields(spread_out(post), 1, truth)
     rmse = np.sqrt(np.mean((fields.mean - truth.isel(case=1).values) ** 2))

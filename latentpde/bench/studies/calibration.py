@@ -118,7 +118,7 @@ class Calibration(Benchmark):
                 "coverage",
             ),
             Drawing(
-                "Ranks of the field at 16 cells less what is expected; grey: 99 % band, which thick curves leave.",
+                "Ranks of the field at 16 cells less what is expected; grey: 99 % band, which orange curves leave.",
                 self._ranks(rows, cases),
                 "ranks",
             ),
@@ -129,9 +129,11 @@ class Calibration(Benchmark):
         figure, axes = figure_of_panels(len(rows), len(rows), 2.7, 2.9)
         for ax, row in zip(axes, rows, strict=True):
             cells = np.array(list(cases[row.name]["ranks"])).T
-            draw_rank_ecdf(ax, {f"cell {i}": ranks for i, ranks in enumerate(cells)}, row.num_draws)
+            draw_rank_ecdf(ax, {f"cell {i}": ranks for i, ranks in enumerate(cells)}, row.num_draws, told_apart=False)
             name_panel(ax, row.name)
-            ax.sharey(axes[0])
+        limits = np.array([ax.get_ylim() for ax in axes])
+        for ax in axes:
+            ax.set_ylim(limits.min(), limits.max())
             ax.label_outer()
         return figure
 

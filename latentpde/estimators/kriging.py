@@ -1,8 +1,8 @@
 r"""Ordinary kriging of the readings alone: what people use who have no physics.
 
-Each snapshot is a stationary field with an unknown constant mean and a variogram that is fitted to the readings; the
-best linear unbiased prediction and its variance are PyKrige's. Cells are taken as points at their centres, and the
-domain as a plain rectangle, not a periodic one.
+Each snapshot, one case at one time, is a stationary field with an unknown constant mean and a variogram that is fitted
+to the readings; the best linear unbiased prediction and its variance are PyKrige's. Cells are taken as points at their
+centres, and the domain as a plain rectangle, not a periodic one.
 
 The variogram's nugget is the readings' noise, not structure of the field. So predictions do not go through the
 readings, and the nugget is no part of the field's variance. Draws are conditional simulations: with :math:`u'` an
@@ -47,12 +47,19 @@ _MOST_PADDING = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Kriging(Estimator):
-    """Ordinary kriging by PyKrige.
+    """Ordinary kriging of the readings by PyKrige, without physics.
 
     Args:
         variogram: ``"spherical"``, ``"exponential"`` or ``"gaussian"``; PyKrige's others have no covariance to draw.
         nugget: ``"noise"`` for the known variance of the readings' noise, ``"fit"`` to have PyKrige fit it.
-        num_lags: bins of the empirical variogram.
+        num_lags: number of bins of the empirical variogram, at least 2.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("balanced", num=1, seed=3, shape=(32, 32), sparsity=0.3)
+        >>> posterior = lp.reconstruct(cases, method="kriging", num_draws=4)
+        >>> posterior.draws(resolution=32).shape, posterior.has_spread
+        ((1, 4, 32, 32), True)
     """
 
     name = "kriging"
@@ -79,13 +86,12 @@ class Kriging(Estimator):
         with progress(self.name, len(generators), show=show_progress) as advance:
             for i, rng in enumerate(generators):
                 index, time = divmod(i, shape[1])
-                case = _Snapshot.of(observation, index, time)
-                model = self.fit(case)
+                model = self._fit(_Snapshot.of(observation, index, time))
                 mean, variance, weights = model.krige(grid)
-                deviations = model.simulate(grid, weights, num_draws, generator=rng)
+                errors = model.draw_errors(grid, weights, num_draws, generator=rng)
                 means.append(mean)
                 variances.append(variance)
-                draws.append(mean + deviations)
+                draws.append(mean + errors)
                 models.append((model.partial_sill, model.range, model.nugget))
                 advance(1)
         sill, length, nugget = np.array(models).reshape(*shape, 3).mean(1).T
@@ -100,30 +106,37 @@ class Kriging(Estimator):
             variance=torch.from_numpy(np.stack(variances)).unflatten(0, shape),
         )
 
-    def fit(self, case: _Snapshot) -> KrigingModel:
-        """The variogram of one snapshot."""
-        noise = float(case.noise_variance.mean())
-        total = float(case.values.var())
-        size = math.hypot(*case.extent)
+    def _fit(self, snapshot: _Snapshot) -> _Model:
+        """Fit the variogram of one snapshot."""
+        noise = float(snapshot.noise_variance.mean())
+        total = float(snapshot.values.var())
+        size = math.hypot(*snapshot.extent)
         # what to assume where readings are too few or too much alike to say more
         sill, length, nugget = max(total - noise, noise), size / 4, noise
-        distances = cdist(case.positions, case.positions)
-        if len(case.values) >= _FEWEST and total > 0 and np.ptp(distances[np.triu_indices(len(distances), 1)]) > 0:
-            empirical = _ordinary_kriging(case, self.variogram, [sill, length, nugget], num_lags=self.num_lags)
+        distances = cdist(snapshot.positions, snapshot.positions)
+        if len(snapshot.values) >= _FEWEST and total > 0 and np.ptp(distances[np.triu_indices(len(distances), 1)]) > 0:
+            empirical = _ordinary_kriging(snapshot, self.variogram, [sill, length, nugget], num_lags=self.num_lags)
             if self.nugget == "fit":
                 sill, length, nugget = _ordinary_kriging(
-                    case, self.variogram, num_lags=self.num_lags
+                    snapshot, self.variogram, num_lags=self.num_lags
                 ).variogram_model_parameters
             else:
                 sill, length = _fit_sill_and_range(empirical, noise, size)
         sill = max(float(sill), 1e-12 * max(total, noise))
         length = max(float(length), 1e-3 * size)
-        return KrigingModel(case, self.variogram, sill, length, max(float(nugget), _LEAST_NUGGET * sill))
+        return _Model(snapshot, self.variogram, sill, length, max(float(nugget), _LEAST_NUGGET * sill))
 
 
 @dataclass(frozen=True, eq=False)
 class _Snapshot:
-    """Readings of one case at one time, as points relative to the grid's origin."""
+    """The readings of one case at one time, as points.
+
+    Args:
+        positions: ``(y, x)`` of the readings relative to the grid's origin, in physical units.
+        values: what was read.
+        noise_variance: variance of each reading's noise.
+        extent: ``(height, width)`` of the domain.
+    """
 
     positions: Float[np.ndarray, "reading 2"]
     values: Float[np.ndarray, " reading"]
@@ -147,35 +160,43 @@ class _Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class KrigingModel:
-    """A snapshot with its variogram."""
+class _Model:
+    """A snapshot with its fitted variogram.
 
-    case: _Snapshot
+    Args:
+        snapshot: the readings.
+        variogram: the variogram's kind.
+        partial_sill: variance of the field, without the nugget.
+        range: distance at which the variogram levels off, in physical units.
+        nugget: variance of the readings' noise.
+    """
+
+    snapshot: _Snapshot
     variogram: str
     partial_sill: float
     range: float
     nugget: float
 
     def krige(self, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mean and variance on the grid, and the weights ``(cell, reading)`` of the mean."""
+        """The kriging mean and variance ``(y, x)`` on a grid, and the weights ``(cell, reading)`` of the mean."""
         y, x = (length * (np.arange(n) + 0.5) / n for n, length in zip(grid.shape, grid.extent, strict=True))
         points = np.stack(np.meshgrid(y, x, indexing="ij"), -1).reshape(-1, 2)
-        if len(self.case.values) == 1:  # PyKrige needs two
-            apart = cdist(points, self.case.positions)
+        if len(self.snapshot.values) == 1:  # PyKrige needs two
+            apart = cdist(points, self.snapshot.positions)
             variance = self.nugget + 2 * (self.partial_sill - self.covariance(apart[:, 0]))
             weights = np.ones((len(points), 1))
-            return np.full(grid.shape, self.case.values[0]), variance.reshape(grid.shape), weights
+            return np.full(grid.shape, self.snapshot.values[0]), variance.reshape(grid.shape), weights
         parameters = [self.partial_sill, self.range, self.nugget]
-        kriging = _ordinary_kriging(self.case, self.variogram, parameters)
-        parts = np.array_split(points, math.ceil(len(points) * len(self.case.values) / _CHUNK_VALUES))
+        kriging = _ordinary_kriging(self.snapshot, self.variogram, parameters)
+        parts = np.array_split(points, math.ceil(len(points) * len(self.snapshot.values) / _CHUNK_VALUES))
         results = [kriging.execute("points", part[:, 1], part[:, 0]) for part in parts]
         mean, variance = (np.concatenate([np.asarray(r[j]) for r in results]).reshape(grid.shape) for j in (0, 1))
         return mean, np.maximum(variance - self.nugget, 0.0), self._weights(points)
 
-    def simulate(
-        self, grid: Grid, weights: np.ndarray, num: int, *, generator: np.random.Generator
+    def draw_errors(
+        self, grid: Grid, weights: Float[np.ndarray, "cell reading"], num: int, *, generator: np.random.Generator
     ) -> Float[np.ndarray, "draw y x"]:
-        """Draws of the kriging error."""
+        """Draws of the field less its kriging mean, by conditional simulation as at the top of this file."""
         padding = 2
         while padding < _MOST_PADDING and self.covariance(padding / 2 * min(grid.extent)) > 1e-3 * self.partial_sill:
             padding += 1
@@ -184,32 +205,35 @@ class KrigingModel:
         )
         power = self._power(large)
         white = torch.from_numpy(generator.standard_normal((num, *large.shape)))
-        noise = generator.standard_normal((num, len(self.case.values))) * math.sqrt(self.nugget)
+        noise = generator.standard_normal((num, len(self.snapshot.values))) * math.sqrt(self.nugget)
         u_hat = large.analyse(white) * torch.sqrt(power * white[0].numel())
-        where = torch.from_numpy(self.case.positions).expand(num, -1, -1)
+        where = torch.from_numpy(self.snapshot.positions).expand(num, -1, -1)
         at_readings = at_points(u_hat, where, large.extent).numpy() + noise
         draws = large.synthesise(u_hat)[:, : grid.shape[0], : grid.shape[1]].numpy()
         return draws - (at_readings @ weights.T).reshape(num, *grid.shape)
 
     def covariance(self, distance):
-        """Of the field, without the nugget."""
+        """Covariance of the field between places this far apart, without the nugget."""
         model = _ordinary_kriging_class().variogram_dict[self.variogram]
         return self.partial_sill - model([self.partial_sill, self.range, 0.0], np.asarray(distance, dtype=float))
 
     def _weights(self, points: np.ndarray) -> np.ndarray:
-        """Those that PyKrige computes and does not give away."""
-        num = len(self.case.values)
+        """Weights ``(point, reading)`` of the kriging mean, which PyKrige computes and does not return."""
+        num = len(self.snapshot.values)
         system = np.ones((num + 1, num + 1))
-        system[:num, :num] = self.covariance(cdist(self.case.positions, self.case.positions)) + self.nugget * np.eye(
-            num
-        )
+        system[:num, :num] = self.covariance(
+            cdist(self.snapshot.positions, self.snapshot.positions)
+        ) + self.nugget * np.eye(num)
         system[num, num] = 0.0
         right = np.ones((num + 1, len(points)))
-        right[:num] = self.covariance(cdist(self.case.positions, points))
+        right[:num] = self.covariance(cdist(self.snapshot.positions, points))
         return (np.linalg.inv(system)[:num] @ right).T  # as PyKrige does: few readings, many points
 
     def _power(self, large: Grid) -> Tensor:
-        """``E|u_k|^2`` on the larger rectangle; what is negative in it is rounding or truncation, and left out."""
+        """Powers ``E|u_k|^2`` of the field's Fourier modes on the larger rectangle.
+
+        What comes out negative is due to rounding or truncation, and left out.
+        """
         apart = [
             np.minimum(np.arange(n), n - np.arange(n)) * spacing
             for n, spacing in zip(large.shape, large.spacing, strict=True)
@@ -220,13 +244,13 @@ class KrigingModel:
         return power * (self.partial_sill / pointwise_variance(power))
 
 
-def _ordinary_kriging(case: _Snapshot, variogram: str, parameters: list[float] | None = None, num_lags: int = 6):
-    """PyKrige's object; without parameters it fits them."""
-    y, x = case.positions.T
+def _ordinary_kriging(snapshot: _Snapshot, variogram: str, parameters: list[float] | None = None, num_lags: int = 6):
+    """PyKrige's object with the parameters partial sill, range and nugget; without parameters it fits them."""
+    y, x = snapshot.positions.T
     # by name: a list would be read with the whole sill first
     named = None if parameters is None else dict(zip(("psill", "range", "nugget"), parameters, strict=True))
     return _ordinary_kriging_class()(
-        x, y, case.values, variogram, variogram_parameters=named, nlags=num_lags, exact_values=False
+        x, y, snapshot.values, variogram, variogram_parameters=named, nlags=num_lags, exact_values=False
     )
 
 

@@ -1,4 +1,7 @@
-"""What methods share whose unknown is the field: a background to correct, and randomness that is each case's own."""
+"""The background: another method's field, which 3D-Var and the ensemble Kalman filter correct towards the readings.
+
+Cases and times are treated one by one: a *snapshot* is one case at one time, and snapshots are ordered by case first.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,11 @@ _CASES_AT_ONCE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class CorrectedBackground(Estimator):
-    """A method that takes another's mean and corrects it towards the readings.
+    """A method that takes another method's mean and corrects it towards the readings.
 
     Args:
-        background: the method whose mean is corrected.
-        background_options: its options, ``{name: value}``.
+        background: the name of the method whose mean is corrected.
+        background_options: options of that method, ``{name: value}``.
     """
 
     background: str = "map"
@@ -46,20 +49,36 @@ class CorrectedBackground(Estimator):
     def analyse(
         self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
     ) -> FieldPosterior:
-        """Correct a background that is at hand."""
+        """Correct a given background towards the readings.
+
+        Args:
+            observation: the readings of all cases at all times.
+            background: fields on the observation's fine grid, which are taken as independent of the readings.
+            num_draws: posterior draws per case, where the method gives several.
+            seed: seed of all random numbers.
+        """
 
     def posterior(
         self,
         observation: Observation,
         readings: FieldReadings,
-        background: Float[Tensor, "problem y x"],
+        background: Float[Tensor, "snapshot y x"],
         seed: int,
         *,
         draws: list[Float[Tensor, "_ draw y x"]],
         means: list[Float[Tensor, "_ y x"]],
         variances: list[Float[Tensor, "_ y x"]],
     ) -> FieldPosterior:
-        """What was found, chunk by chunk, for all problems: cases first, then times."""
+        """The posterior of all cases, from what was found for some snapshots after others.
+
+        Args:
+            observation: the readings of all cases at all times.
+            readings: the same as readings of gridded fields.
+            background: the fields that were corrected.
+            seed: the seed, for the record.
+            draws, means, variances: parts of the draws, analyses and analysis variances, in the order of the snapshots;
+                no variances where the method does not know them.
+        """
         shape, mean = (len(observation), len(observation.times)), torch.cat(means)
         return FieldPosterior(
             observation=observation,
@@ -85,7 +104,25 @@ def background_fields(
     seed: int,
     show_progress: bool = False,
 ) -> Float[Tensor, "case time y x"]:
-    """The mean that another method gives, on the fine grid at the snapshots' times."""
+    """The mean that another method gives, on the observation's fine grid at the snapshots' times.
+
+    Args:
+        method: a name of ``latentpde list methods``.
+        options: options of that method.
+        observation: the readings.
+        latent: the family, the bounds of its coefficients and the source's prior.
+        seed: seed of all random numbers.
+        show_progress: draw a bar on a terminal, print lines elsewhere.
+
+    Example:
+        >>> import latentpde as lp
+        >>> from latentpde.pde import get_family
+        >>> cases = lp.simulate("balanced", num=1, seed=3, shape=(32, 32), num_modes=2, sparsity=0.3)
+        >>> latent = Latent(get_family("advection_diffusion"), num_modes=2)
+        >>> background = background_fields("map", {"num_steps": 5}, Observation.from_dataset(cases), latent, seed=0)
+        >>> tuple(background.shape)
+        (1, 1, 32, 32)
+    """
     estimator = make_estimator(method, **options)
     posterior = estimator.estimate(
         observation, latent, num_draws=_BACKGROUND_DRAWS, seed=seed, show_progress=show_progress
@@ -100,13 +137,17 @@ def background_fields(
         )
 
 
-def normal_fields(generators: list[np.random.Generator], num: int, shape: tuple[int, int]) -> Tensor:
-    """White noise, axes ``(problem, num, y, x)``."""
+def normal_fields(
+    generators: list[np.random.Generator], num: int, shape: tuple[int, int]
+) -> Float[Tensor, "snapshot {num} y x"]:
+    """Fields of standard normal numbers, ``num`` for each snapshot, drawn from its own generator."""
     return torch.from_numpy(np.stack([rng.standard_normal((num, *shape)) for rng in generators]))
 
 
-def normal_readings(generators: list[np.random.Generator], num: int, readings: FieldReadings) -> Tensor:
-    """Noise of the readings' standard deviation, axes ``(problem, num, reading)``; zero where there is only padding."""
+def normal_readings(
+    generators: list[np.random.Generator], num: int, readings: FieldReadings
+) -> Float[Tensor, "snapshot {num} reading"]:
+    """Noise of the readings' standard deviations, ``num`` draws for each snapshot; zero where there is only padding."""
     counts = readings.is_reading.sum(1).tolist()
     noise = torch.zeros((len(readings), num, readings.values.shape[1]), dtype=torch.float64)
     for i, (rng, count) in enumerate(zip(generators, counts, strict=True)):
@@ -114,7 +155,7 @@ def normal_readings(generators: list[np.random.Generator], num: int, readings: F
     return noise * torch.sqrt(readings.variance)[:, None]
 
 
-def rms_residual(readings: FieldReadings, fields: Float[Tensor, "problem y x"]) -> Float[Tensor, " problem"]:
-    """Root mean square of what fields leave of the readings."""
+def rms_residual(readings: FieldReadings, fields: Float[Tensor, "snapshot y x"]) -> Float[Tensor, " snapshot"]:
+    """Root mean square of the readings less what a field predicts of them."""
     squared = (readings.values - readings.predict(fields)) ** 2
     return torch.sqrt(squared.sum(-1) / readings.is_reading.sum(-1).clamp(min=1))

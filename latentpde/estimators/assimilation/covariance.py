@@ -20,20 +20,29 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.grid import Grid
+from latentpde.grid import Grid, mode_weights
 
 EDGES = ("periodic", "neumann")
 
 
 class BackgroundCovariance:
-    """``B`` on one grid.
+    """The covariance matrix ``B`` of the background's error on one grid, which is never written out.
 
     Args:
         grid: where the background lives.
-        std: pointwise standard deviation, root mean square over the domain.
-        length: ``L``, in physical units.
-        power: ``p``.
+        std: pointwise standard deviation of the error, root mean square over the domain, in the field's units.
+        length: ``L``, in physical units, positive.
+        power: ``p``, at least 1.
         edges: ``"periodic"`` or ``"neumann"``.
+
+    Example:
+        >>> covariance = BackgroundCovariance(Grid((8, 8)), std=0.5, length=0.2)
+        >>> round(float(covariance.variance[0, 0]), 6)
+        0.25
+        >>> point = torch.zeros(8, 8, dtype=torch.float64)
+        >>> point[3, 4] = 1.0
+        >>> round(float(covariance.apply(point)[3, 4]), 6)  # the same variance, as an entry of B
+        0.25
     """
 
     def __init__(self, grid: Grid, std: float, length: float, power: int = 2, edges: str = "periodic"):
@@ -50,18 +59,18 @@ class BackgroundCovariance:
         self._eigenvalues = self.sigma**2 * shape
 
     def apply(self, fields: Float[Tensor, "*batch y x"], power: float = 1.0) -> Float[Tensor, "*batch y x"]:
-        """``B^power x``; a half turns white noise into draws of the background's error."""
+        """Multiply fields by ``B^power``; the power 1/2 turns white noise into draws of the background's error."""
         if not fields.numel():
             return fields  # some transforms refuse an empty batch
         scale = self._eigenvalues**power
         if self.edges == "periodic":
             return torch.fft.irfft2(scale * torch.fft.rfft2(fields), s=self.grid.shape)
-        modes = scipy.fft.dctn(fields.numpy(), type=2, axes=(-2, -1), norm="ortho")
-        return torch.from_numpy(scipy.fft.idctn(modes * scale.numpy(), type=2, axes=(-2, -1), norm="ortho"))
+        coefficients = scipy.fft.dctn(fields.numpy(), type=2, axes=(-2, -1), norm="ortho")
+        return torch.from_numpy(scipy.fft.idctn(coefficients * scale.numpy(), type=2, axes=(-2, -1), norm="ortho"))
 
     @cached_property
     def variance(self) -> Float[Tensor, "y x"]:
-        """The diagonal of ``B``: the same everywhere on a torus, larger at walls."""
+        """The diagonal of ``B``: the same everywhere with periodic edges, larger at walls."""
         if self.edges == "periodic":
             return self._mean_eigenvalue(self._eigenvalues).expand(self.grid.shape)
         squared_y, squared_x = (
@@ -70,12 +79,11 @@ class BackgroundCovariance:
         return squared_y @ self._eigenvalues @ squared_x.T
 
     def _mean_eigenvalue(self, eigenvalues: Tensor) -> Tensor:
-        """The trace over the number of cells; half spectra hold most modes once for two."""
+        """The trace over the number of cells, which is the mean of the diagonal."""
         if self.edges == "neumann":
             return eigenvalues.mean()
         nx = self.grid.shape[1]
-        weight = torch.full((nx // 2 + 1,), 2.0, dtype=torch.float64)
-        weight[0] = 1.0
+        weight = mode_weights(nx // 2 + 1)
         if nx % 2 == 0:
-            weight[-1] = 1.0
+            weight[-1] = 1.0  # the Nyquist column has no partner
         return (eigenvalues * weight).sum() / (self.grid.shape[0] * nx)

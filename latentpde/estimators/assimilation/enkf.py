@@ -14,7 +14,7 @@ where nothing is halved. Each cycle moves them by the ensemble's own covariances
 where :math:`A_x, A_y` are anomalies of members and of their readings, and the :math:`\varepsilon` are drawn from
 :math:`N(0, R)`, centred, and rescaled to keep their variance. The system is solved in the space of readings or, by
 Woodbury's identity, in that of members, whichever is smaller. Then the ensemble is smoothed once more, and all of it
-may be shifted so that the mean meets the readings: what the mean leaves of each is added to the cells that it hears.
+may be shifted so that the mean meets the readings: what the mean leaves of each is added to the cells that it averages.
 Every cycle uses the same readings, so several count them several times, unless ``tempered``, which multiplies :math:`R`
 by the number of cycles (Emerick and Reynolds, 2013).
 """
@@ -30,11 +30,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.estimators.assimilation.background import (
-    CorrectedBackground,
-    normal_fields,
-    normal_readings,
-)
+from latentpde.estimators.assimilation.background import CorrectedBackground, normal_fields, normal_readings
+from latentpde.estimators.assimilation.localisation import Taper
 from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.estimators.seeds import snapshot_generators
 from latentpde.grid import Grid
@@ -46,23 +43,32 @@ _CHUNK_VALUES = 2**23  # values of members, or of readings' footprints, held at 
 
 @dataclass(frozen=True, kw_only=True)
 class EnKF(CorrectedBackground):
-    """The paper's ensemble Kalman filter.
+    """The paper's ensemble Kalman filter: an ensemble around another method's mean, moved towards the readings.
 
     Lengths are shares of the domain's shorter side. The ensemble has ``num_members`` members, or as many as draws are
     asked for if those are more; mean and standard deviation are always the whole ensemble's, and draws are its first
     members.
 
     Args:
-        num_members: size of the ensemble.
-        ensemble_std: ``sigma_e``, in the field's units.
-        length: standard deviation of the smoothing kernel ``S``.
-        num_cycles: analyses in a row.
+        background: the name of the method whose mean is corrected.
+        background_options: options of that method, ``{name: value}``.
+        num_members: size of the ensemble, at least 2.
+        ensemble_std: ``sigma_e``, in the field's units, positive.
+        length: standard deviation of the smoothing kernel ``S``, positive.
+        num_cycles: number of analyses in a row, at least 1.
         tempered: whether all cycles together use the readings once.
-        inflation: factor on the anomalies before each analysis.
+        inflation: factor on the anomalies before each analysis, positive; 1 for none.
         localisation: distance at which the taper of Gaspari and Cohn reaches zero; 0 for none, as in the paper.
-        post_length: length of the smoothing afterwards; 0 for none.
-        correction: share of what the mean leaves of the readings that is added at the end; 1 in the paper, which fits
-            their noise and costs accuracy on the validation split.
+        post_length: standard deviation of the smoothing kernel afterwards; 0 for none.
+        correction: share of what the mean leaves of the readings that is added at the end, not negative; 1 in the
+            paper, which fits their noise and costs accuracy on the validation split.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("balanced", num=1, seed=3, shape=(32, 32), num_modes=2, sparsity=0.3)
+        >>> posterior = lp.reconstruct(cases, method="enkf", num_draws=4, background_options={"num_steps": 20})
+        >>> posterior.draws(resolution=32).shape, posterior.has_spread
+        ((1, 4, 32, 32), True)
     """
 
     name = "enkf"
@@ -91,7 +97,7 @@ class EnKF(CorrectedBackground):
     def analyse(
         self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
     ) -> FieldPosterior:
-        """Build the ensemble around a background that is at hand."""
+        """Build the ensemble around a given background; see `CorrectedBackground.analyse`."""
         readings, fields = FieldReadings.of(observation), background.flatten(0, 1)
         generators = snapshot_generators(observation, seed)
         num_members = max(self.num_members, num_draws)
@@ -109,13 +115,20 @@ class EnKF(CorrectedBackground):
     def filter(
         self,
         readings: FieldReadings,
-        background: Float[Tensor, "problem y x"],
+        background: Float[Tensor, "snapshot y x"],
         generators: list[np.random.Generator],
         num_members: int,
-    ) -> Float[Tensor, "problem member y x"]:
-        """The whole of it, for problems that fit in memory."""
+    ) -> Float[Tensor, "snapshot member y x"]:
+        """The ensemble after all cycles, for as many snapshots as fit in memory.
+
+        Args:
+            readings: the readings of the snapshots.
+            background: the fields that the ensembles start around.
+            generators: where each snapshot's random numbers come from.
+            num_members: the size of the ensemble.
+        """
         grid, shorter = readings.grid, min(readings.grid.extent)
-        seen = readings.spread(readings.is_reading.to(torch.float64))[:, None] > 0
+        seen = readings.adjoint(readings.is_reading.to(torch.float64))[:, None] > 0
         noise = normal_fields(generators, num_members, grid.shape) * torch.where(seen, 0.5, 1.0)
         members = background[:, None] + self.ensemble_std * smooth(noise, grid, self.length * shorter, rescale=True)
         taper = Taper.of(readings, self.localisation * shorter) if self.localisation else None
@@ -132,72 +145,56 @@ class EnKF(CorrectedBackground):
         if self.post_length:
             members = smooth(members, grid, self.post_length * shorter)
         left = readings.values - readings.predict(members.mean(1))
-        heard = left / (readings.weight**2).sum(-1).clamp(min=1e-300)
-        return members + self.correction * readings.spread(heard)[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class Taper:
-    """Factors on covariances that fall to zero with distance.
-
-    Args:
-        state: between readings and cells.
-        reading: between readings.
-    """
-
-    state: Float[Tensor, "problem reading cell"]
-    reading: Float[Tensor, "problem reading reading2"]
-
-    @classmethod
-    def of(cls, readings: FieldReadings, radius: float) -> Taper:
-        where = readings.positions
-        return cls(
-            _to_cells(where, readings.grid, radius), gaspari_cohn(_distances(where, where, readings.grid), radius)
-        )
-
-
-def _to_cells(where: Float[Tensor, "problem reading 2"], grid: Grid, radius: float) -> Tensor:
-    """The taper from readings to cells, axes ``(problem, reading, cell)``."""
-    spacing = torch.tensor(grid.spacing, dtype=torch.float64)
-    cells = torch.stack(torch.meshgrid(*map(torch.arange, grid.shape), indexing="ij"), -1).flatten(0, 1)
-    place = where / spacing - 0.5
-    whole = torch.floor(place + 1e-6)
-    part = place - whole
-    if float((part - part[0, 0]).abs().max()) > 1e-6:
-        return gaspari_cohn(_distances(where, ((cells + 0.5) * spacing).expand(len(where), -1, 2), grid), radius)
-    # All lie at the same place within their cells, as averages over coarse cells do: one table, moved to each.
-    origin = (part[:1, :1] + 0.5) * spacing
-    table = gaspari_cohn(_distances(origin, ((cells + 0.5) * spacing)[None], grid), radius)[0, 0]
-    (ny, nx), (row, column) = grid.shape, whole.long().unbind(-1)
-    rows = (torch.arange(ny) - row[..., None]) % ny
-    columns = (torch.arange(nx) - column[..., None]) % nx
-    return table[(rows[..., :, None] * nx + columns[..., None, :]).flatten(-2)]
+        shift = left / (readings.weight**2).sum(-1).clamp(min=1e-300)
+        return members + self.correction * readings.adjoint(shift)[:, None]
 
 
 def kalman_step(
-    members: Float[Tensor, "problem member cell"],
-    predicted: Float[Tensor, "problem member reading"],
-    innovations: Float[Tensor, "problem member reading"],
-    variance: Float[Tensor, "problem reading"],
+    members: Float[Tensor, "snapshot member cell"],
+    predicted: Float[Tensor, "snapshot member reading"],
+    innovations: Float[Tensor, "snapshot member reading"],
+    variance: Float[Tensor, "snapshot reading"],
     taper: Taper | None = None,
-) -> Float[Tensor, "problem member cell"]:
-    """One analysis with perturbed readings, solved in the smaller of the two spaces."""
+) -> Float[Tensor, "snapshot member cell"]:
+    """One analysis with perturbed readings, solved in the space of readings or of members, whichever is smaller.
+
+    Args:
+        members: the ensemble before.
+        predicted: what each member predicts of the readings.
+        innovations: perturbed readings less those predictions.
+        variance: variance of the readings' noise.
+        taper: localises the covariances, where given.
+
+    Returns:
+        The ensemble after.
+
+    Example:
+        >>> members = torch.tensor([[[1.0], [-1.0]]])  # two members of one cell, which is read as 3 with variance 2
+        >>> kalman_step(members, members, 3.0 - members, torch.tensor([[2.0]])).flatten()  # half way, as both agree
+        tensor([2., 1.])
+    """
     less = members.shape[1] - 1
-    states, heard = (part - part.mean(1, keepdim=True) for part in (members, predicted))
+    anomalies, predicted_anomalies = (part - part.mean(1, keepdim=True) for part in (members, predicted))
     if taper is None and members.shape[1] <= predicted.shape[2]:
-        scaled = heard / variance[:, None]
-        system = less * torch.eye(members.shape[1], dtype=members.dtype) + scaled @ heard.mT
-        return members + torch.linalg.solve(system, scaled @ innovations.mT).mT @ states
-    between, across = heard.mT @ heard / less, heard.mT @ states / less
+        scaled = predicted_anomalies / variance[:, None]
+        system = less * torch.eye(members.shape[1], dtype=members.dtype) + scaled @ predicted_anomalies.mT
+        return members + torch.linalg.solve(system, scaled @ innovations.mT).mT @ anomalies
+    between = predicted_anomalies.mT @ predicted_anomalies / less
+    across = predicted_anomalies.mT @ anomalies / less
     if taper is not None:  # a tapered covariance is no longer that of an ensemble
         between, across = taper.reading * between, taper.state * across
     return members + torch.linalg.solve(between + torch.diag_embed(variance), innovations.mT).mT @ across
 
 
 def centred(
-    perturbations: Float[Tensor, "problem member reading"],
-) -> Float[Tensor, "problem member reading"]:
-    """Less their mean, which would only add noise to the ensemble's, and with the variance that takes made up for."""
+    perturbations: Float[Tensor, "snapshot member reading"],
+) -> Float[Tensor, "snapshot member reading"]:
+    """Subtract the mean over members, which would only add noise to the ensemble's, and rescale to keep the variance.
+
+    Example:
+        >>> centred(torch.tensor([[[1.0], [3.0]]])).flatten()
+        tensor([-1.4142,  1.4142])
+    """
     num = perturbations.shape[1]
     return math.sqrt(num / (num - 1)) * (perturbations - perturbations.mean(1, keepdim=True))
 
@@ -205,10 +202,18 @@ def centred(
 def smooth(
     fields: Float[Tensor, "*batch y x"], grid: Grid, length: float, *, rescale: bool = False
 ) -> Float[Tensor, "*batch y x"]:
-    """Averages over three cells along each axis, as often as gives a kernel of standard deviation ``length``.
+    """Average over three cells along each axis, as often as gives a kernel of standard deviation ``length``.
 
     Args:
+        fields: values on the grid, which is periodic.
+        grid: the grid.
+        length: standard deviation of the kernel, in physical units, not negative; there is at least one pass.
         rescale: keep the pointwise standard deviation of white noise.
+
+    Example:
+        >>> field = torch.tensor([[0.0, 0.0, 9.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+        >>> smooth(field, Grid((3, 4)), length=0.0)[0].round(decimals=6).abs().tolist()
+        [0.0, 1.0, 1.0, 1.0]
     """
     multipliers = []
     for n, spacing in zip(grid.shape, grid.spacing, strict=True):
@@ -219,21 +224,3 @@ def smooth(
     scale = torch.sqrt((along_y**2).mean() * (along_x**2).mean()) if rescale else 1.0
     half = along_x[: grid.shape[1] // 2 + 1]
     return torch.fft.irfft2(torch.fft.rfft2(fields) * (along_y[:, None] * half / scale), s=grid.shape)
-
-
-def gaspari_cohn(distance: Tensor, radius: float) -> Tensor:
-    """Their fifth-order piecewise rational function (1999, equation 4.10): 1 at zero, 0 from ``radius`` on."""
-    r = 2 * distance / radius
-    near = 1 + r**2 * (-5 / 3 + r * (5 / 8 + r * (1 / 2 - r / 4)))
-    safe = r.clamp(min=1.0)
-    far = 4 - 5 * r + r**2 * (5 / 3 + r * (5 / 8 + r * (-1 / 2 + r / 12))) - 2 / (3 * safe)
-    return torch.where(r <= 1, near, torch.where(r < 2, far, 0.0)).clamp(min=0.0)
-
-
-def _distances(a: Float[Tensor, "problem from 2"], b: Float[Tensor, "problem to 2"], grid: Grid) -> Tensor:
-    """Shortest distances on the periodic rectangle, axes ``(problem, from, to)``."""
-    squared = torch.zeros((), dtype=torch.float64)
-    for axis, extent in enumerate(grid.extent):
-        apart = (a[:, :, None, axis] - b[:, None, :, axis]).abs() % extent
-        squared = squared + torch.minimum(apart, extent - apart) ** 2
-    return torch.sqrt(squared)

@@ -1,9 +1,9 @@
 r"""Readings of a gridded field, for the methods whose unknown is the field and not the PDE.
 
 Each reading is a weighted sum of a few fine cells, :math:`(H x)_i = \sum_e w_{ie}\, x_{j(i, e)}`: the cells that a
-coarse cell averages, or the four around a sensor (bilinear, across the periodic edge). Cases and snapshots are problems
-of their own; those with fewer readings than others are padded with readings of weight zero, noise one and value zero,
-which change nothing.
+coarse cell averages, or the four around a sensor (bilinear, across the periodic edge). A snapshot is one case at one
+time, and each is treated on its own; those with fewer readings than others are padded with readings of weight zero,
+noise one and value zero, which change nothing.
 """
 
 from __future__ import annotations
@@ -21,29 +21,39 @@ from latentpde.observation import Observation
 
 @dataclass(frozen=True, eq=False)
 class FieldReadings:
-    """Readings of one or many problems, and the linear operator that predicts them.
+    """Readings of one or many snapshots, and the linear operator ``H`` that predicts them from gridded fields.
 
     Args:
-        grid: the fine grid.
-        index: flat fine cells that a reading hears.
-        weight: how much of each; all zero for padding.
+        grid: the fine grid, on which fields are given.
+        index: the fine cells that a reading depends on, counted row by row.
+        weight: the weight of each of them; all zero for padding.
         values: what was read.
-        variance: of the noise.
-        positions: centre of each reading, relative to the grid's origin.
+        variance: variance of each reading's noise.
+        positions: ``(y, x)`` of the centre of each reading, in physical units relative to the grid's origin.
+
+    Example:
+        >>> import numpy as np
+        >>> observation = Observation.from_arrays([[1.0, np.nan], [np.nan, 2.0]], noise_std=0.1, pooling=2)
+        >>> readings = FieldReadings.of(observation)
+        >>> readings.grid.shape, readings.values.tolist()
+        ((4, 4), [[1.0, 2.0]])
+        >>> fields = torch.arange(16.0, dtype=torch.float64).reshape(1, 4, 4)
+        >>> readings.predict(fields).tolist()  # averages of 2 x 2 cells
+        [[2.5, 12.5]]
     """
 
     grid: Grid
-    index: Int[Tensor, "problem reading entry"]
-    weight: Float[Tensor, "problem reading entry"]
-    values: Float[Tensor, "problem reading"]
-    variance: Float[Tensor, "problem reading"]
-    positions: Float[Tensor, "problem reading 2"]
+    index: Int[Tensor, "snapshot reading entry"]
+    weight: Float[Tensor, "snapshot reading entry"]
+    values: Float[Tensor, "snapshot reading"]
+    variance: Float[Tensor, "snapshot reading"]
+    positions: Float[Tensor, "snapshot reading 2"]
 
     @classmethod
     def of(cls, observation: Observation) -> FieldReadings:
-        """Every snapshot of every case, cases first, on the observation's fine grid."""
+        """The readings of every snapshot of every case, cases first, on the observation's fine grid."""
         fine, mask = observation.fine_grid, observation.mask.flatten(0, 1).flatten(1)
-        chosen, real = padded_indices(mask)
+        chosen, is_reading = padded_indices(mask)
         if observation.positions is None:
             index, weight, positions = _cells(observation.grid, observation.refinement)
             index, weight, positions = index[chosen], weight[chosen], positions[chosen]
@@ -54,32 +64,32 @@ class FieldReadings:
             index, weight = _bilinear(fine, positions)
         values = torch.take_along_dim(observation.values.flatten(0, 1).flatten(1), chosen, 1)
         noise = torch.take_along_dim(observation.noise_std.flatten(0, 1).flatten(1), chosen, 1)
-        variance = torch.where(real, noise**2, 1.0)
-        return cls(fine, index, weight * real[..., None], values * real, variance, positions)
+        variance = torch.where(is_reading, noise**2, 1.0)
+        return cls(fine, index, weight * is_reading[..., None], values * is_reading, variance, positions)
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, problems: slice) -> FieldReadings:
-        """Some of the problems, without padding that they do not need."""
-        parts = [part[problems] for part in (self.index, self.weight, self.values, self.variance, self.positions)]
-        most = max(1, int(self.is_reading[problems].sum(1).max()))
+    def __getitem__(self, snapshots: slice) -> FieldReadings:
+        """Some of the snapshots, without padding that they do not need."""
+        parts = [part[snapshots] for part in (self.index, self.weight, self.values, self.variance, self.positions)]
+        most = max(1, int(self.is_reading[snapshots].sum(1).max()))
         return FieldReadings(self.grid, *(part[:, :most] for part in parts))
 
     @property
     def is_reading(self) -> Tensor:
-        """False where there is only padding."""
+        """Which entries are readings, and not padding; axes ``(snapshot, reading)``."""
         return (self.weight != 0).any(-1)
 
-    def predict(self, fields: Float[Tensor, "problem *batch y x"]) -> Float[Tensor, "problem *batch reading"]:
-        """``H x``."""
+    def predict(self, fields: Float[Tensor, "snapshot *batch y x"]) -> Float[Tensor, "snapshot *batch reading"]:
+        """Predict the readings of fields: ``H x``."""
         flat = fields.flatten(-2)
         shape = (len(self), *[1] * (flat.ndim - 2), -1)
-        heard = torch.take_along_dim(flat, self.index.reshape(shape), -1).unflatten(-1, self.index.shape[1:])
-        return (heard * self.weight.reshape(len(self), *[1] * (flat.ndim - 2), *self.weight.shape[1:])).sum(-1)
+        cells = torch.take_along_dim(flat, self.index.reshape(shape), -1).unflatten(-1, self.index.shape[1:])
+        return (cells * self.weight.reshape(len(self), *[1] * (flat.ndim - 2), *self.weight.shape[1:])).sum(-1)
 
-    def spread(self, readings: Float[Tensor, "problem *batch reading"]) -> Float[Tensor, "problem *batch y x"]:
-        """The transpose of `predict`."""
+    def adjoint(self, readings: Float[Tensor, "snapshot *batch reading"]) -> Float[Tensor, "snapshot *batch y x"]:
+        """Multiply by the operator's transpose, ``H^T y``: a value goes to the cells that its reading averages."""
         batch = readings.shape[1:-1]
         shape = (len(self), *[1] * len(batch), *self.weight.shape[1:])
         parts = (readings[..., None] * self.weight.reshape(shape)).flatten(-2)
@@ -87,14 +97,14 @@ class FieldReadings:
         flat = readings.new_zeros((*readings.shape[:-1], self.grid.shape[0] * self.grid.shape[1]))
         return flat.scatter_add_(-1, index, parts).unflatten(-1, self.grid.shape)
 
-    def columns(self) -> Float[Tensor, "problem reading y x"]:
-        """The transpose's columns: the footprint of each reading."""
+    def footprints(self) -> Float[Tensor, "snapshot reading y x"]:
+        """The columns of ``H^T``: for each reading a field that is zero but in the cells that it depends on."""
         eye = torch.eye(self.values.shape[1], dtype=self.weight.dtype)
-        return self.spread(eye.expand(len(self), -1, -1))
+        return self.adjoint(eye.expand(len(self), -1, -1))
 
 
 def _cells(coarse: Grid, factor: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Footprints of all coarse cells, and their centres."""
+    """The fine cells of every coarse cell, their weights, and the coarse cells' centres relative to the origin."""
     ny, nx = coarse.shape
     rows = torch.arange(ny * factor).reshape(ny, 1, factor, 1)
     cols = torch.arange(nx * factor).reshape(1, nx, 1, factor)
@@ -104,8 +114,8 @@ def _cells(coarse: Grid, factor: int) -> tuple[Tensor, Tensor, Tensor]:
     return index, torch.full(index.shape, factor**-2.0, dtype=torch.float64), centres
 
 
-def _bilinear(grid: Grid, positions: Float[Tensor, "problem reading 2"]) -> tuple[Tensor, Tensor]:
-    """The four fine cells around each position, and their weights."""
+def _bilinear(grid: Grid, positions: Float[Tensor, "snapshot reading 2"]) -> tuple[Tensor, Tensor]:
+    """The four fine cells around each position, across the periodic edge, and their bilinear weights."""
     scaled = positions / torch.tensor(grid.spacing, dtype=torch.float64) - 0.5
     below = scaled.floor()
     share = scaled - below

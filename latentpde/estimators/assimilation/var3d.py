@@ -19,16 +19,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.errors import LatentPDEError, UsageError
-from latentpde.estimators.assimilation.background import (
-    CorrectedBackground,
-    normal_fields,
-    normal_readings,
-)
+from latentpde.estimators.assimilation.background import CorrectedBackground, normal_fields, normal_readings
 from latentpde.estimators.assimilation.covariance import EDGES, BackgroundCovariance
 from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.estimators.seeds import snapshot_generators
@@ -36,20 +33,31 @@ from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 
 _CHUNK_VALUES = 2**23  # values of the readings' footprints held at once: 64 MB
-_TOLERANCE = 1e-10
+_TOLERANCE = 1e-10  # of conjugate gradients, on the norm of the residual relative to the right-hand side's
 _MOST_ITERATIONS = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Var3D(CorrectedBackground):
-    """The paper's 3D-Var.
+    """The paper's 3D-Var: the mean of another method, corrected towards the readings.
 
     Args:
-        background_std: pointwise standard deviation of the background's error, in the field's units.
-        length: ``L``, as a share of the domain's shorter side.
-        power: ``p``.
-        edges: of the Laplacian, ``"periodic"`` or ``"neumann"``.
-        spread: whether to return draws of the analysis, rather than the analysis alone.
+        background: the name of the method whose mean is corrected.
+        background_options: options of that method, ``{name: value}``.
+        background_std: pointwise standard deviation of the background's error, in the field's units, positive.
+        length: ``L``, as a share of the domain's shorter side, positive.
+        power: ``p``, at least 1.
+        edges: boundary conditions of the Laplacian, ``"periodic"`` or ``"neumann"``.
+        spread: whether the result has a spread: draws of the analysis, rather than the analysis alone.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("balanced", num=1, seed=3, shape=(32, 32), num_modes=2, sparsity=0.3)
+        >>> options = {"background_options": {"num_steps": 20}, "spread": True}
+        >>> posterior = lp.reconstruct(cases, method="3dvar", num_draws=4, **options)
+        >>> residuals = posterior.diagnostics  # root mean square misfits of the readings
+        >>> bool(residuals["rms_residual"] < residuals["background_rms_residual"])
+        True
     """
 
     name = "3dvar"
@@ -71,7 +79,7 @@ class Var3D(CorrectedBackground):
     def analyse(
         self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
     ) -> FieldPosterior:
-        """Correct a background that is at hand."""
+        """Correct a given background; see `CorrectedBackground.analyse`."""
         grid = observation.fine_grid
         covariance = BackgroundCovariance(
             grid, self.background_std, self.length * min(grid.extent), self.power, self.edges
@@ -94,19 +102,19 @@ class Var3D(CorrectedBackground):
     def _solve(
         self,
         readings: FieldReadings,
-        background: Tensor,
+        background: Float[Tensor, "snapshot y x"],
         covariance: BackgroundCovariance,
-        generators: list,
+        generators: list[np.random.Generator],
         num_draws: int,
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """The analysis, its variance and draws of its error."""
+        """The analyses ``(snapshot, y, x)``, their variances where those are at hand, and draws of their errors."""
         innovation = (readings.values - readings.predict(background))[:, None]
         error = covariance.apply(normal_fields(generators, num_draws, readings.grid.shape), 0.5)
         noise = normal_readings(generators, num_draws, readings)
         right = torch.cat([innovation, -(readings.predict(error) + noise)], 1)
         variance = None
         if readings.values.shape[1] * background[0].numel() <= _CHUNK_VALUES:
-            gains = covariance.apply(readings.columns())
+            gains = covariance.apply(readings.footprints())
             system = readings.predict(gains) + torch.diag_embed(readings.variance)
             factor = torch.linalg.cholesky((system + system.mT) / 2)
             steps = (torch.cholesky_solve(right.mT, factor).mT @ gains.flatten(2)).unflatten(-1, readings.grid.shape)
@@ -115,15 +123,15 @@ class Var3D(CorrectedBackground):
                 left = covariance.variance.flatten() - (white**2).sum(1)
                 variance = left.clamp(min=0).unflatten(-1, readings.grid.shape)
         else:
-            steps = covariance.apply(readings.spread(_conjugate_gradients(readings, covariance, right)))
+            steps = covariance.apply(readings.adjoint(_conjugate_gradients(readings, covariance, right)))
         return background + steps[:, 0], variance, error + steps[:, 1:]
 
 
 def _conjugate_gradients(readings: FieldReadings, covariance: BackgroundCovariance, right: Tensor) -> Tensor:
-    """``S^-1 right`` without ``S``: one application of ``B`` per step, all right-hand sides at once."""
+    """Solve ``S x = right`` without writing ``S`` out: one application of ``B`` per step for all right-hand sides."""
 
     def system(v: Tensor) -> Tensor:
-        return readings.predict(covariance.apply(readings.spread(v))) + readings.variance[:, None] * v
+        return readings.predict(covariance.apply(readings.adjoint(v))) + readings.variance[:, None] * v
 
     solution, residual = torch.zeros_like(right), right
     direction, size = residual, residual.square().sum(-1, keepdim=True)

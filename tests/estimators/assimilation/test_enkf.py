@@ -12,7 +12,8 @@ import torch
 
 from latentpde.errors import UsageError
 from latentpde.estimators import make_estimator
-from latentpde.estimators.assimilation.enkf import EnKF, Taper, centred, gaspari_cohn, kalman_step, smooth
+from latentpde.estimators.assimilation.enkf import EnKF, centred, kalman_step, smooth
+from latentpde.estimators.assimilation.localisation import Taper, gaspari_cohn
 from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.grid import Grid
 from latentpde.observation import Observation
@@ -170,7 +171,7 @@ def test_localisation_confines_the_analysis_and_a_wide_one_changes_nothing():
     far = np.hypot(apart[:, None], apart) > 0.3
     assert far.sum() > 100
     np.testing.assert_allclose(local[far], untouched[far], atol=1e-12)
-    assert np.abs(free - untouched)[far].max() > 0.05, "without localisation the reading is heard everywhere"
+    assert np.abs(free - untouched)[far].max() > 0.05, "without localisation the reading is felt everywhere"
     assert np.abs(local - untouched)[~far].max() > 0.5
     np.testing.assert_allclose(mean(localisation=1e4), free, atol=1e-6)
 

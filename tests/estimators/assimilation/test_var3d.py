@@ -121,14 +121,14 @@ def test_the_spread_is_the_covariance_of_the_analysis_error(edges):
     std = posterior.std(FINE, times=[0.1, 0.2]).values.reshape(4, -1)
     draws = posterior.draws(FINE, times=[0.1, 0.2]).values.swapaxes(1, 2).reshape(4, num, -1)
     means = posterior.mean(FINE, times=[0.1, 0.2]).values.reshape(4, -1)
-    for stated, case, mean, (h, _, r) in zip(std, draws, means, dense, strict=True):
+    for stated, drawn, mean, (h, _, r) in zip(std, draws, means, dense, strict=True):
         expected = np.linalg.inv(np.linalg.inv(b) + h.T @ (h / r[:, None]))
         variance = np.diag(expected)
         np.testing.assert_allclose(stated**2, variance, atol=1e-8, rtol=0)
-        # the standard error of a case covariance, and of a mean; 5.5 of them for the largest of a few thousand
+        # the standard error of a sample covariance, and of a mean; 5.5 of them for the largest of a few thousand
         error = np.sqrt((np.outer(variance, variance) + expected**2) / num)
-        assert (np.abs(np.cov(case.T) - expected) / error).max() < 5.5
-        assert (np.abs(case.mean(0) - mean) / np.sqrt(variance / num)).max() < 5.5
+        assert (np.abs(np.cov(drawn.T) - expected) / error).max() < 5.5
+        assert (np.abs(drawn.mean(0) - mean) / np.sqrt(variance / num)).max() < 5.5
 
 
 def test_where_there_is_no_spread_it_says_so():

@@ -2,7 +2,15 @@
 
 
 class LatentPDEError(Exception):
-    """Base of every error raised on purpose; ``exit_code`` is what the command line returns."""
+    """Base of every error raised on purpose; ``exit_code`` is what the command line returns.
+
+    >>> import latentpde as lp
+    >>> try:
+    ...     lp.Grid((0, 4))
+    ... except lp.LatentPDEError as error:
+    ...     print(error.exit_code, error)
+    2 a grid needs a shape (ny, nx) of positive whole numbers, got (0, 4)
+    """
 
     exit_code = 1
 

@@ -24,9 +24,17 @@ EPSILON = 1e-8  # of the residual's denominator
 class ObservationOperator:
     """Readings that latents predict, and their distance from the observed ones.
 
+    >>> import latentpde as lp
+    >>> observation = lp.Observation.from_dataset(lp.simulate("diffusion", num=2, shape=(32, 32)))
+    >>> latent = lp.Latent(lp.pde.get_family("advection_diffusion"), num_modes=2)
+    >>> operator = ObservationOperator(observation, Decoder(latent))
+    >>> z = torch.zeros(2, 3, latent.size, dtype=torch.float64)  # three candidates for each of two cases
+    >>> operator.predict(z).shape, operator.residual(z).shape
+    (torch.Size([2, 3, 1, 8, 8]), torch.Size([2, 3]))
+
     Args:
         observation: what was observed; it must have an initial state.
-        decoder: of the same rectangle.
+        decoder: turns latents into fields on the same rectangle.
     """
 
     def __init__(self, observation: Observation, decoder: Decoder):
@@ -42,7 +50,7 @@ class ObservationOperator:
         self._values = observation.values[:, None]
 
     def predict(self, z: Float[Tensor, "#case draw latent"]) -> Float[Tensor, "case draw time *reading"]:
-        """Readings without noise, observed or not."""
+        """Readings without noise, also where nothing was read; candidates may be the same for all cases."""
         observation = self.observation
         spectrum = self.decoder.spectrum(z, self._u0_hat.to(_complex_like(z)), observation.times.to(z))
         if observation.observed == "lowres-solve":
@@ -54,7 +62,7 @@ class ObservationOperator:
         return at_points(spectrum, positions[:, None, None].to(z), observation.grid.extent, observation.grid.origin)
 
     def residual(self, z: Float[Tensor, "#case draw latent"]) -> Float[Tensor, "case draw"]:
-        """The masked residual ``J``."""
+        """The masked residual ``J``, in the field's unit squared; the noise's variance where the candidate is right."""
         return (self._weights.to(z) * (self.predict(z) - self._values.to(z)) ** 2).flatten(2).sum(-1)
 
     def residual_and_gradient(
@@ -71,7 +79,18 @@ class ObservationOperator:
 def cell_averages(
     u_hat: Complex[Tensor, "*batch row col"], grid: Grid, pooling: int | None
 ) -> Float[Tensor, "*batch y x"]:
-    """Averages of a band-limited field over the cells of ``grid``, what folds at its Nyquist included."""
+    """Averages of a band-limited field over the cells of ``grid``, what folds at its Nyquist included.
+
+    >>> fine, coarse = Grid((8, 8)), Grid((2, 2))
+    >>> wave = torch.sin(2 * torch.pi * fine.coordinates()[0])[:, None].expand(8, 8)
+    >>> cell_averages(fine.analyse(wave), coarse, pooling=4)[:, 0]  # the mean over half a period
+    tensor([ 0.6533, -0.6533], dtype=torch.float64)
+
+    Args:
+        u_hat: a block of Fourier coefficients.
+        grid: the cells.
+        pooling: samples per side that a cell averages; ``None`` for a true average, 1 for a sample.
+    """
     block = (u_hat.shape[-2], u_hat.shape[-1])
     u_hat = u_hat * pooling_attenuation(grid, pooling, block).to(u_hat.real)
     factor = 1

@@ -64,11 +64,12 @@ class Posterior(ABC):
 
     @property
     @abstractmethod
-    def num_draws(self) -> int: ...
+    def num_draws(self) -> int:
+        """Draws of each case; 1 for a point estimate."""
 
     @abstractmethod
     def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y x"]:
-        """Draws of the field for some of the cases."""
+        """Draws of the field for some of the cases; arguments as those of `means`."""
 
     def means(
         self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
@@ -216,7 +217,8 @@ class PDEPosterior(Posterior):
 
     @property
     @abstractmethod
-    def thetas(self) -> Float[Tensor, "case draw coefficient"]: ...
+    def thetas(self) -> Float[Tensor, "case draw coefficient"]:
+        """Draws of the coefficients; `coefficients` has them with their names."""
 
     @abstractmethod
     def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case draw y x"]:
@@ -258,7 +260,7 @@ class LatentPosterior(PDEPosterior):
     """Draws of the latent; every field it gives solves the PDE exactly.
 
     Args:
-        decoder: latents to fields.
+        decoder: turns latents into fields.
         z: the draws.
         initial_hat: Fourier coefficients of the initial state for some of the cases, the same for all draws or one
             per draw; a function, because draws of fine states are large and cheap to make again.
@@ -293,6 +295,12 @@ class FieldPosterior(Posterior):
 
     There are no coefficients and no source, and between the snapshots nothing is known. Fields go to other
     resolutions as band-limited functions do, variances by linear interpolation, which keeps them positive.
+
+    >>> observation = Observation.from_arrays(np.ones((4, 4)), noise_std=0.1)
+    >>> draws = torch.tensor([1.0, 3.0]).reshape(1, 2, 1, 1, 1).expand(1, 2, 1, 8, 8)
+    >>> posterior = FieldPosterior(observation=observation, method="mine", native=Grid((8, 8)), values=draws)
+    >>> posterior.mean(resolution=16).max().item(), posterior.has_spread
+    (2.0, True)
 
     Args:
         native: the grid that the method worked on.

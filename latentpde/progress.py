@@ -16,6 +16,15 @@ def progress(label: str, total: int, *, show: bool = True) -> Iterator[Advance]:
 
     On a terminal that draws a bar on standard error; elsewhere a line every ten seconds or so, so that short
     work stays silent.
+
+    >>> with progress("simulate", total=3) as advance:
+    ...     for case in range(3):
+    ...         advance(1)
+
+    Args:
+        label: what is being done.
+        total: number of units in all.
+        show: whether to show anything at all.
     """
     if not show:
         yield lambda count: None

@@ -13,7 +13,14 @@ from latentpde.errors import DataError, UsageError
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that replaces it when the block ends well, and vanishes when it does not."""
+    """A temporary path beside ``path`` that replaces it when the block ends well, and vanishes when it does not.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with atomic_path(folder / "page.html") as temporary:
+    ...     _ = temporary.write_text("<p>done</p>")
+    >>> [path.name for path in folder.iterdir()]
+    ['page.html']
+    """
     check_writable(path)
     path = Path(path).resolve()  # a link stays a link: what it points to is replaced
     with disk_errors(path):
@@ -50,7 +57,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Whole or not at all; what was there before stays where it fails."""
+    """Write a file whole or not at all; what was there before stays where it fails."""
     with atomic_path(path) as temporary:
         try:
             with temporary.open("wb") as file:
@@ -66,6 +73,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @contextmanager
 def disk_errors(path: str | Path) -> Iterator[None]:
+    """Turn the system's errors of writing ``path`` into a `DataError` that says what became of it."""
     try:
         yield
     except OSError as error:

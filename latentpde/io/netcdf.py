@@ -1,4 +1,4 @@
-"""NetCDF files in and out."""
+"""NetCDF files in and out. What is read is held in memory, and what is written is never half a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 
 def open_cases(path: str | Path) -> xr.DataTree:
-    """A whole file in memory, the truths included where it has any."""
+    """Read a whole file of cases, the truths included where it has any.
+
+    >>> import tempfile
+    >>> from latentpde import simulate
+    >>> path = Path(tempfile.mkdtemp()) / "cases.nc"
+    >>> write_netcdf(simulate("diffusion", num=2, shape=(16, 16)), path)
+    >>> open_cases(path)["truth/field"].dims
+    ('case', 'y', 'x')
+    >>> list(open_observed(path).data_vars)
+    ['observed', 'initial']
+    """
     import xarray as xr
 
     opened = _open(path, xr.open_datatree)
@@ -23,14 +33,14 @@ def open_cases(path: str | Path) -> xr.DataTree:
 
 
 def open_observed(path: str | Path) -> xr.Dataset:
-    """What was observed, and nothing of the truth."""
+    """Read what was observed, or reconstructed: a file's root, and nothing of its group of truths."""
     import xarray as xr
 
     return _open(path, xr.open_dataset)
 
 
 def open_fine_initial(path: str | Path) -> xr.DataArray:
-    """The variable ``initial`` of a file: that of its group ``truth`` where there is one, as simulated cases have."""
+    """Read the variable ``initial`` of a file: that of its group ``truth`` if it has one, as simulated cases have."""
     tree = open_cases(path)
     for node in ("truth", "/"):
         if (node == "/" or node in tree.children) and "initial" in tree[node]:
@@ -39,6 +49,7 @@ def open_fine_initial(path: str | Path) -> xr.DataArray:
 
 
 def write_netcdf(dataset: xr.Dataset | xr.DataTree, path: str | Path) -> None:
+    """Write a dataset or a tree; what was there before is replaced only when the new file is complete."""
     content = BytesIO()  # a full disk brings HDF5 and the process down
     with signals_wait():
         dataset.to_netcdf(content, engine="h5netcdf")

@@ -22,7 +22,22 @@ def append_cases(
     num_cases: int,
     advance: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Write trees that follow each other along ``case`` to one file, holding one of them at a time."""
+    """Write trees that follow each other along ``case`` to one file, holding one of them at a time.
+
+    >>> import tempfile
+    >>> from latentpde.io.netcdf import open_cases
+    >>> from latentpde.simulation import Simulation
+    >>> path = Path(tempfile.mkdtemp()) / "cases.nc"
+    >>> append_cases(Simulation(regime="diffusion", shape=(16, 16)).batches(5, size=2), path, num_cases=5)
+    >>> open_cases(path).sizes["case"]
+    5
+
+    Args:
+        parts: trees in the layout of ``cases.nc``, the same but for their cases.
+        path: of the file, which is replaced only when the new one is complete.
+        num_cases: of all parts together.
+        advance: called with the number of cases just written.
+    """
     import h5netcdf
 
     with (

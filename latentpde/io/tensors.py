@@ -13,11 +13,19 @@ from latentpde.io.files import write_bytes
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write tensors by name, and strings beside them.
+
+    >>> import tempfile, torch
+    >>> path = Path(tempfile.mkdtemp()) / "weights.safetensors"
+    >>> write_tensors(path, {"bias": torch.zeros(3)}, {"family": "helmholtz"})
+    >>> read_tensors(path)
+    ({'bias': tensor([0., 0., 0.])}, {'family': 'helmholtz'})
+    """
     write_bytes(path, save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, metadata))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file."""
+    """Read what `write_tensors` wrote: tensors by name, and the strings beside them."""
     if not path.exists():
         raise UsageError(f"there is no file {path}")
     try:

@@ -1,5 +1,8 @@
-"""PDE families. A new one is a short file like its neighbours and a line in `_BUILT_IN`; users register
-theirs with `register_family`, packages with an entry point of the group ``latentpde.families``."""
+"""PDE families.
+
+A new one is a short file like its neighbours and an entry of `_BUILT_IN`; users register theirs with `register_family`,
+packages with an entry point of the group ``latentpde.families``.
+"""
 
 from latentpde.pde.advection_diffusion import AdvectionDiffusion
 from latentpde.pde.base import Coefficient, Family, check_family
@@ -19,10 +22,31 @@ for _family in _BUILT_IN:
 
 
 def get_family(family: str | Family) -> Family:
-    """A family by its name; a `Family` passes through."""
+    """A family by its name; a `Family` passes through.
+
+    >>> get_family("klein-gordon").equation
+    'u_tt = cx² u_xx + cy² u_yy - m² u + f'
+    """
     return family if isinstance(family, Family) else families.get(family)
 
 
 def register_family(family: Family, *, replace: bool = False) -> Family:
-    """Make a family known by its name to every command and method."""
+    """Make a family known by its name to every command and method.
+
+    >>> class Decay(Family):
+    ...     name, equation, order = "decay", "u_t = -mu u + f", 1
+    ...     coefficients = (Coefficient("mu", 0.0, 2.0, "1/T", "decay rate"),)
+    ...
+    ...     def symbol(self, k, mu):
+    ...         return mu + 0 * k.squared
+    >>> register_family(Decay()).coefficient_names
+    ('mu',)
+    >>> "decay" in families
+    True
+    >>> families.unregister("decay")
+
+    Args:
+        family: an instance; it is checked for contradictions.
+        replace: whether it may take the place of another of its name.
+    """
     return families.register(family.name, family, replace=replace)

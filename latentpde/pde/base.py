@@ -20,6 +20,9 @@ from latentpde.pde.transfer import source_response, state_response
 class Coefficient:
     """One named coefficient of a PDE.
 
+    >>> Coefficient("kappa", 0.001, 0.35, "L²/T", "diffusivity").upper
+    0.35
+
     Args:
         name: as the symbol's argument is called.
         lower, upper: the interval that the latent's sigmoid maps to.
@@ -53,6 +56,24 @@ class Family(ABC):
     1     ``u_t + L u = f``                      the state at time 0
     2     ``u_tt + damping u_t + L u = f``       the state at time 0, at rest
     ===== ====================================== =================================
+
+    >>> class Diffusion(Family):
+    ...     name, equation, order = "diffusion", "u_t = κ Δu + f", 1
+    ...     coefficients = (Coefficient("kappa", 0.01, 1.0, "L²/T", "diffusivity"),)
+    ...
+    ...     def symbol(self, k, kappa):
+    ...         return kappa * k.squared
+    >>> k = wavenumbers((2, 2), extent=(1.0, 1.0))
+    >>> g, h = Diffusion().transfer(k, torch.tensor([0.25]), torch.tensor([0.1]))
+    >>> g[0, 0]  # the mean stays, the longest wave along x decays
+    tensor([1.0000, 0.3727], dtype=torch.float64)
+
+    Attributes:
+        name: as it is registered, in lower case with underscores.
+        equation: for people to read, with ``u_t`` for a derivative.
+        order: in time: 0, 1 or 2.
+        coefficients: in the order in which `symbol` takes them.
+        default_time: PDE time of a snapshot where the data do not say it.
     """
 
     name: ClassVar[str]
@@ -101,7 +122,15 @@ class Family(ABC):
         u0_hat: Complex[Tensor, "*batch0 row col"],
         f_hat: Complex[Tensor, "*batch1 row1 col1"],
     ) -> Complex[Tensor, "*batch2 #time row col"]:
-        """``G u0_hat + H f_hat``, where the source's block is no larger than the initial state's."""
+        """Fourier coefficients of the solution, ``G u0_hat + H f_hat``.
+
+        Args:
+            k: wavenumbers of the initial state's block.
+            times: PDE times, not negative.
+            theta: coefficients.
+            u0_hat: the initial state's block.
+            f_hat: the source's block, no larger.
+        """
         u0_hat, f_hat = u0_hat[..., None, :, :], f_hat[..., None, :, :]
         if self.order == 1 and not times.requires_grad:
             parts, values = k.axes if self.separable else (k,), self._values(theta)
@@ -123,10 +152,12 @@ class Family(ABC):
 
     @property
     def bounds(self) -> Float[Tensor, "coefficient 2"]:
+        """Lower and upper bound of each coefficient."""
         return torch.tensor([[c.lower, c.upper] for c in self.coefficients], dtype=torch.float64)
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
+        """Names of the coefficients, in their order."""
         return tuple(c.name for c in self.coefficients)
 
 

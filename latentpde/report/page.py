@@ -62,6 +62,16 @@ def write_report(
         case: its number, from 0.
         resolution: of the maps; by default the truth's own, else the posterior's.
         summary: where the posterior is decoded already, with the draws of this case: its numbers are shown.
+
+    `Posterior.report` is the short way to it:
+
+    >>> import tempfile
+    >>> import latentpde as lp
+    >>> posterior = lp.reconstruct(lp.simulate("diffusion", num=1), method="map", num_steps=5)
+    >>> path = Path(tempfile.mkdtemp()) / "out.html"
+    >>> write_report(posterior, path, resolution=16)
+    >>> path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    True
     """
     check_writable(path)
     page = render_report(posterior, truth=truth, case=case, resolution=resolution, summary=summary)

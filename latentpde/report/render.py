@@ -8,7 +8,13 @@ import jinja2
 
 
 def render(template: str, filters: dict[str, Callable] | None = None, **values) -> str:
-    """The page of a template. What is put in is escaped, and what is missing is an error."""
+    """Fill a template. What is put in is escaped, and what is missing is an error.
+
+    Args:
+        template: name of a file in ``report/templates``.
+        filters: functions by the names that the template calls them.
+        values: what the template shows.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("latentpde.report"), autoescape=True, undefined=jinja2.StrictUndefined
     )

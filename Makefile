@@ -32,14 +32,14 @@ results: setup ## write the README's results from results/
 	$(BIN)/latentpde bench table1 --draw-only --quiet
 	$(BIN)/python tools/readme_results.py
 
-docs: .venv/.stamp-docs ## build the documentation: docs/_build/html
+docs: .venv/.stamp-docs ## build the documentation, examples run: docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 browser: ## look for Chromium, which the browser tests need, and install it where possible
 	@tools/install_browser.sh
 
 clean: ## remove caches and what was built; .venv stays
-	rm -rf build dist *.egg-info docs/_build .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist *.egg-info docs/_build docs/auto_examples .pytest_cache .ruff_cache .hypothesis
 	find . -name .venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 .venv/.stamp: pyproject.toml constraints.txt

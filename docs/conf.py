@@ -1,18 +1,20 @@
 """Sphinx settings. The build and the pages need no network."""
 
+import shutil
 import sys
 from pathlib import Path
 
 import latentpde
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
 
 project = "LatentPDE"
 author = "The LatentPDE developers"
 copyright = author
 version = release = latentpde.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery", "mathml"]
 exclude_patterns = ["_build"]
 html_math_renderer = "mathml"
 
@@ -34,9 +36,27 @@ html_sidebars = {"**": []}
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 5,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": [],
     "footer_end": [],
+}
+
+# The examples write files beside themselves, so what is run is a copy.
+shutil.rmtree(HERE / "_build" / "examples", ignore_errors=True)
+shutil.copytree(HERE.parent / "examples", HERE / "_build" / "examples")
+sphinx_gallery_conf = {
+    "examples_dirs": "_build/examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "saved_figures.TeachingOrder",
+    "image_scrapers": ("saved_figures.scrape",),
+    "reset_modules": (),
+    "abort_on_example_error": True,
+    "run_stale_examples": True,
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+    "copyfile_regex": "",
 }

@@ -1,76 +1,84 @@
-"""Reconstruct your own data: gridded readings with gaps, and readings at sensors.
+"""
+Your own data: a grid with gaps, in your own units
+==================================================
 
-Run with: python examples/own_data.py
-The "measurements" are made up here, so that the script runs by itself; replace the first function.
+A satellite has looked at a drifting tracer twice. The first image is complete. Clouds hide most
+of the second, two hours later. What does the whole field look like, how fast is the current, and
+how fast does the tracer spread?
+
+The "measurements" are made up here, so that the script runs by itself; replace the next part by
+reading your file.
 """
 
 import numpy as np
 import xarray as xr
 
 import latentpde as lp
+from latentpde.report.fields import plot_observation, plot_reconstruction
 
-NOISE_STD = 0.05
-TIME = 0.1  # since the initial state, in the PDE's unit of time
-
-
-def measurements() -> tuple[xr.DataArray, xr.DataArray]:
-    """A smooth blob that drifted and spread on a rectangle 2 units wide and 1 unit high, before and after."""
-    y, x = (np.arange(24) + 0.5) / 24, (np.arange(48) + 0.5) / 24  # cell centres, evenly spaced
-
-    def blob(centre_y: float, centre_x: float, variance: float) -> np.ndarray:
-        squared = (y[:, None] - centre_y) ** 2 + (x - centre_x) ** 2
-        return 0.01 / variance * np.exp(-squared / (2 * variance))
-
-    coords = {"y": y, "x": x}
-    before = xr.DataArray(blob(0.5, 0.6, 0.010), coords, name="initial")
-    after = xr.DataArray(blob(0.5, 0.8, 0.014), coords, name="observed")  # v = (2, 0), kappa = 0.02
-    return before, after
+# %%
+# Measurements
+# ------------
+# Pixels of 2.5 km on a rectangle of 60 x 100 km. Coordinates are the centres of the pixels.
+y, x = np.arange(1.25, 60, 2.5), np.arange(1.25, 100, 2.5)
+SPEED, DIFFUSIVITY, HOURS, NOISE_STD = 10.0, 4.0, 2.0, 0.4  # km/h, km^2/h, h, and the tracer's unit
 
 
-def main() -> None:
-    rng = np.random.default_rng(1)
-    initial, field = measurements()
-
-    # 1. A grid with gaps: NaN where nothing was measured.
-    gaps = rng.random(field.shape) > 0.15
-    readings = (field + NOISE_STD * rng.standard_normal(field.shape)).where(~gaps)
-    data = xr.Dataset({"observed": readings, "initial": initial}, attrs={"observed_kind": "pooled"})
-    data.to_netcdf("own_data.nc", engine="h5netcdf")  # for the command line; see the end of the output
-    observation = lp.Observation.from_dataset(data, noise_std=NOISE_STD, times=(TIME,))
-    summarise("grid with gaps", observation, field)
-
-    # 2. Sensors: any positions (y, x) inside the rectangle that the initial state covers.
-    y, x = rng.uniform(0, 1, 60), rng.uniform(0, 2, 60)
-    values = field.interp(y=("sensor", y), x=("sensor", x), kwargs={"fill_value": None})
-    sensors = xr.Dataset(
-        {
-            "observed": values.drop_vars(["y", "x"]) + NOISE_STD * rng.standard_normal(60),
-            "sensor_y": ("sensor", y),
-            "sensor_x": ("sensor", x),
-            "initial": initial,
-        }
-    )
-    observation = lp.Observation.from_dataset(sensors, noise_std=NOISE_STD, times=(TIME,))
-    summarise("sensors", observation, field)
-
-    command = "latentpde reconstruct own_data.nc --pde advection_diffusion"
-    print(f"The first again: {command} --noise-std {NOISE_STD} --time {TIME} --num-modes 0 -o own_out.nc")
+def tracer(hours):
+    """A blob that moves to the right with the current, and spreads."""
+    variance = 50.0 + 2 * DIFFUSIVITY * hours
+    squared = (y[:, None] - 30.0) ** 2 + (x - 35.0 - SPEED * hours) ** 2
+    return 5.0 * 50.0 / variance * np.exp(-squared / (2 * variance))
 
 
-def summarise(name: str, observation: lp.Observation, field: xr.DataArray) -> None:
-    # Bounds say what is plausible for your system, in your units. There is no source here: num_modes=0.
-    bounds = {"vx": (0.0, 4.0), "vy": (-1.0, 1.0), "kappa": (0.001, 0.1)}
-    posterior = lp.reconstruct(observation, "advection_diffusion", bounds=bounds, num_modes=0)
-    coarse = posterior.mean(resolution=field.shape)
-    error = float(np.sqrt(np.mean((coarse.values - field.values) ** 2)))
-    print(
-        f"{name}: {int(observation.num_readings[0])} readings, RMSE {error:.3f}; made with vx = 2, vy = 0, kappa = 0.02"
-    )
-    for coefficient in posterior.coefficients.coefficient.values:
-        draws = posterior.coefficients.sel(coefficient=coefficient)
-        spread = f" ± {float(draws.std('draw')):.3f}" if posterior.has_spread else ""
-        print(f"  {coefficient:<6}{float(draws.mean('draw')):+.3f}{spread}")
+rng = np.random.default_rng(2)
+image = tracer(HOURS) + NOISE_STD * rng.standard_normal((y.size, x.size))
+cloudy = rng.random(image.shape) > 0.15
 
+# %%
+# The file
+# --------
+# Two variables on the same grid: ``observed`` with NaN in the gaps, and ``initial``. The attribute
+# ``observed_kind`` says that a pixel is an average over its cell. ``time`` counts from the initial
+# state, here in hours.
+data = xr.Dataset(
+    {"observed": (("y", "x"), np.where(cloudy, np.nan, image)), "initial": (("y", "x"), tracer(0.0))},
+    coords={"y": y, "x": x},
+    attrs={"observed_kind": "pooled", "time": HOURS, "noise_std": NOISE_STD},
+)
+data.to_netcdf("own_data.nc", engine="h5netcdf")
+observation = lp.Observation.from_dataset(data)
+plot_observation(observation).savefig("own_data-readings.png")
 
-if __name__ == "__main__":
-    main()
+# %%
+# The reconstruction
+# ------------------
+# Bounds say what is plausible for your system, in your units: km/h for velocities, km^2/h for the
+# diffusivity. Nothing feeds the tracer here, so there is no source: ``num_modes=0``.
+bounds = {"vx": (-20.0, 20.0), "vy": (-20.0, 20.0), "kappa": (0.1, 20.0)}
+posterior = lp.reconstruct(observation, "advection_diffusion", bounds=bounds, num_modes=0, num_draws=100)
+plot_reconstruction(posterior, truth=tracer(HOURS)).savefig("own_data-field.png")
+
+for name, made_with in (("vx", SPEED), ("vy", 0.0), ("kappa", DIFFUSIVITY)):
+    draws = posterior.coefficients.sel(coefficient=name)
+    print(f"{name:<6}{float(draws.mean()):6.2f} ± {float(draws.std()):.2f}, made with {made_with}")
+
+# %%
+# Can it be trusted?
+# ------------------
+# Warnings come first. Then keep some readings back, and see whether what is left of them is as
+# large as it should be: the last number should be about 1.
+print("warnings:", posterior.warnings(0) or "none")
+
+hidden = ~cloudy & (rng.random(image.shape) < 0.2)
+fewer = lp.Observation.from_dataset(data.assign(observed=data["observed"].where(~hidden)))
+checked = lp.reconstruct(fewer, "advection_diffusion", bounds=bounds, num_modes=0, num_draws=100)
+mean, std = checked.mean(resolution=image.shape).values, checked.std(resolution=image.shape).values
+left = (image - mean)[hidden] / np.sqrt(std**2 + NOISE_STD**2)[hidden]
+print(f"{hidden.sum()} readings kept back: {left.std():.2f}")
+
+# %%
+# The same from the command line::
+#
+#     latentpde reconstruct own_data.nc --pde advection_diffusion --num-modes 0 --num-draws 100 \
+#         --bounds vx=-20:20 --bounds vy=-20:20 --bounds kappa=0.1:20 -o own_out.nc --report own_out.html

@@ -1,30 +1,47 @@
-"""Simulate one case, reconstruct it, and compare with the truth.
+"""
+Quickstart: simulate, reconstruct, compare
+==========================================
 
-Run with: python examples/quickstart.py
-Writes quickstart.nc and quickstart.html into the current folder.
+Simulate one case whose truth is known, reconstruct it from its readings, and compare.
 """
 
 import numpy as np
 
 import latentpde as lp
+from latentpde.report.fields import plot_coefficients, plot_observation, plot_reconstruction
 
-# A tracer that drifts and spreads: 5 % of 32 x 32 cells read at t = 0.25, with noise of standard deviation 0.15.
+# %%
+# A case of the regime ``diffusion``: a tracer that drifts and spreads on the periodic unit square.
+# It is read at time 0.25 on 5 % of 32 x 32 cells, with noise of standard deviation 0.15.
 cases = lp.simulate("diffusion", num=1, seed=7, mask="radial")
+plot_observation(lp.Observation.from_dataset(cases)).savefig("quickstart-readings.png")
 
-# The method sees the readings and the coarse initial state. The group `truth` is not looked at.
-posterior = lp.reconstruct(cases, seed=0)
+# %%
+# The method sees the readings and the coarse initial state. It does not look at the group
+# ``truth``.
+posterior = lp.reconstruct(cases, num_draws=100, seed=0)
+print(f"method {posterior.method}, {posterior.num_draws} draws, warnings: {posterior.warnings(0) or 'none'}")
+
+# %%
+# The posterior mean is the reconstruction, and the standard deviation says how sure it is, point by
+# point.
+truth = cases["truth/field"].isel(case=0)
+plot_reconstruction(posterior, truth=truth).savefig("quickstart-field.png")
 
 mean = posterior.mean(resolution=128).isel(case=0)
-truth = cases["truth/field"].isel(case=0)
-error = np.sqrt(np.mean((mean.values - truth.values) ** 2))
-print(f"method {posterior.method}: RMSE {error:.3f}; the field's standard deviation is {truth.values.std():.3f}")
+rmse = np.sqrt(np.mean((mean.values - truth.values) ** 2))
+print(f"RMSE {rmse:.3f}; the field's own standard deviation is {truth.values.std():.3f}")
 
-estimated = posterior.coefficients.isel(case=0).mean("draw")
-true = cases["truth/coefficients"].isel(case=0)
-for name in estimated.coefficient.values:
-    print(f"  {name:<6} estimated {float(estimated.sel(coefficient=name)):+.3f}", end="")
-    print(f"   true {float(true.sel(coefficient=name)):+.3f}")
+# %%
+# The coefficients of the equation come with it.
+plot_coefficients(posterior).savefig("quickstart-coefficients.png")
 
+draws, true = posterior.coefficients.isel(case=0), cases["truth/coefficients"].isel(case=0)
+for name in draws.coefficient.values:
+    one, truly = draws.sel(coefficient=name), float(true.sel(coefficient=name))
+    print(f"{name:<6}{float(one.mean()):+.3f} ± {float(one.std()):.3f}, true {truly:+.3f}")
+
+# %%
+# Keep what was found: fields at any resolution in a NetCDF file, and a page for a browser.
 posterior.to_netcdf("quickstart.nc", resolution=256)
 posterior.report("quickstart.html", truth=truth)
-print("fields at 256 x 256 in quickstart.nc; open quickstart.html in a browser")

@@ -2,8 +2,8 @@
 
 Blocks of ``python`` share one namespace, blocks of ``sh`` run the real program, and all of them work in the current
 folder, so that a block finds the files that earlier ones wrote. A block of ``text`` right after one that ran is what
-that one prints; ``...`` in it stands for anything. If it begins with ``error:``, the commands before it must fail with
-that message. A block that must not run has a reason in the line before it::
+that one prints, or the end of it; ``...`` in it stands for anything. If it begins with ``error:``, the commands before
+it must fail with that message. A block that must not run has a reason in the line before it::
 
     <!-- not run: trains for an hour -->
 
@@ -77,7 +77,9 @@ def run(path: Path) -> None:
                 sys.exit(f"{where}: exit code {done.returncode}\n{block.text}\n{done.stdout}\n{done.stderr}")
             printed = (done.stdout, done.stderr)
         elif block.language == "text":
-            if before and not any(_matches(block.text, one) for one in before):
+            if before and not any(
+                _matches(wanted, one) for one in before for wanted in (block.text, f"...\n{block.text}")
+            ):
                 sys.exit(f"{where}: the page says\n{block.text}\nbut what is printed is\n{''.join(before)}")
         elif block.language == "toml":
             tomllib.loads(block.text)

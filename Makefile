@@ -28,9 +28,9 @@ lint: setup ## check style and formatting
 types: setup ## check types
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
-results: setup ## write the README's results from results/
-	$(BIN)/latentpde bench table1 --draw-only --quiet
-	$(BIN)/python tools/readme_results.py
+results: setup ## draw tables and figures from results/runs, and write the numbers of README and docs
+	$(BIN)/latentpde bench all --draw-only --quiet > /dev/null
+	$(BIN)/python tools/write_results.py
 
 docs: .venv/.stamp-docs ## build the documentation, examples run: docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -6,6 +6,8 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,6 +90,29 @@ def in_processes(function: Callable[..., T], tasks: Sequence[tuple], workers: in
                 yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def in_fresh_process(function: Callable[..., T], *arguments, **options) -> T:
+    """What a function gives in a process of its own, whose peak memory is then its own too.
+
+    Args:
+        function: of a module, so that the other process finds it; its arguments follow.
+
+    Raises:
+        Exception: what the function raises, or where its process ends without a word.
+    """
+    with ProcessPoolExecutor(1, mp_context=_fresh_processes()) as pool:
+        return pool.submit(function, *arguments, **options).result()
+
+
+@cache
+def _fresh_processes() -> BaseContext:
+    """New processes, from a server that has done the imports where the system has one."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["latentpde.bench", "latentpde.estimators"])
+    return context
 
 
 def _begin_process() -> None:

@@ -35,7 +35,7 @@ def bench(
     if name == "report":
         print(f"Open in a browser: {write_page(output)}")
         return
-    names = [benchmark.name for benchmark in benchmarks if benchmark.in_all] if name == "all" else [name]
+    names = [one.name for one in benchmarks if one.in_all or draw_only] if name == "all" else [name]
     for shown in run_benchmarks(
         names,
         output,

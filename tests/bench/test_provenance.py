@@ -43,6 +43,7 @@ def test_code_counts_and_words_do_not(package):
     assert package("nn/trained/some.json", "{}") != before, "other weights are other numbers"
 
 
+@pytest.mark.slow
 def test_the_version_is_the_same_in_another_process():
     program = "from latentpde.bench.provenance import code_version; print(code_version())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -24,7 +24,14 @@ from latentpde.estimators import make_estimator
 RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
 
 
-@pytest.mark.parametrize("name", [n for n in benchmarks.names() if n not in ("scaling", "peers", "enkf_ensemble_size")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("core", "speed", "coverage") else ())
+        for name in benchmarks.names()
+        if name not in ("scaling", "peers", "enkf_ensemble_size")  # each has a test of its own
+    ],
+)
 def test_every_benchmark_takes_any_method(name, tmp_path, guess):
     regimes = benchmarks.get(name).regimes[:1]
     shown = run_benchmark(name, tmp_path, num=1, methods=[guess], regimes=regimes)

@@ -4,9 +4,12 @@ from latentpde.bench.benchmark import benchmarks
 from latentpde.bench.studies.ablations import Guidance, MapBudget, Refinement
 from latentpde.bench.studies.calibration import Calibration
 from latentpde.bench.studies.comparison import Table1, TableNoSource
+from latentpde.bench.studies.core import Core
+from latentpde.bench.studies.coverage import Coverage
 from latentpde.bench.studies.ensemble_size import EnKFEnsembleSize, EnsembleSize
 from latentpde.bench.studies.evidence import Evidence
 from latentpde.bench.studies.fields import Gallery, PosteriorDraws, Uncertainty
+from latentpde.bench.studies.fine_initial import FineInitial
 from latentpde.bench.studies.fundps import FunDPS
 from latentpde.bench.studies.limit import Limit
 from latentpde.bench.studies.pareto import Pareto
@@ -14,15 +17,16 @@ from latentpde.bench.studies.peers import Peers
 from latentpde.bench.studies.runtime import Runtime
 from latentpde.bench.studies.scaling import Scaling
 from latentpde.bench.studies.spectra import Spectra
+from latentpde.bench.studies.speed import Speed
 from latentpde.bench.studies.stages import Stages
 from latentpde.bench.studies.sweeps import Masks, Noise, Snapshots, Sparsity
 
 for _benchmark in (
-    *(Table1(), TableNoSource(), Pareto(), Limit(), Runtime()),
+    *(Table1(), TableNoSource(), Pareto(), Limit(), FineInitial(), Runtime()),
     *(Noise(), Masks(), Sparsity(), Snapshots()),
-    *(Calibration(), Evidence()),
+    *(Calibration(), Coverage(), Evidence()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), Guidance(), Refinement(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
-    *(Scaling(), Peers()),
+    *(Speed(), Core(), Scaling(), Peers()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

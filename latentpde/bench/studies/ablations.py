@@ -20,7 +20,7 @@ class Ablation(Benchmark):
     option: str
     printed: dict[str, dict]
 
-    def variants(self, plan: Plan) -> list[tuple[Row, float, float]]:
+    def variants(self, plan: Plan) -> list[tuple[Row, int | float, float]]:
         """Rows, the option's value in each, and the paper's figure; only methods that there are."""
         there = [method for method in self.printed if method in methods]
         wanted = {some.method for some in plan.rows}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import resource
 import time
-from concurrent.futures import ProcessPoolExecutor
-from functools import cache
-from multiprocessing.context import BaseContext
 from typing import Any
 
 from latentpde.bench.benchmark import Items, Plan, Study
+from latentpde.bench.execution import in_fresh_process
 from latentpde.bench.lines import Line
 from latentpde.bench.tables import Table
 
@@ -58,17 +55,8 @@ def cost(regime: str, *, coarse: int = 32, readings: int = 51, snapshots: int = 
     }
 
 
-@cache
-def _fresh_processes() -> BaseContext:
-    """New processes, from a server that has done the imports where the system has one."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["latentpde.bench.studies.scaling", "latentpde.estimators"])
-    return context
-
-
 def _peak() -> float:
+    """The most memory that this process has had, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -94,11 +82,10 @@ class Scaling(Study):
     def run_task(self, task: Line) -> list[Line]:
         """Measure one size in a process of its own: so is its peak memory, and running out of it ends nothing else."""
         arguments = {name: value for name, value in task.items() if name != "varied"}
-        with ProcessPoolExecutor(1, mp_context=_fresh_processes()) as pool:
-            try:
-                found = pool.submit(cost, **arguments).result()
-            except Exception as error:
-                found = {"failed": f"{type(error).__name__}: {error}"[:200]}
+        try:
+            found = in_fresh_process(cost, **arguments)
+        except Exception as error:
+            found = {"failed": f"{type(error).__name__}: {error}"[:200]}
         return [{**task, **found}]
 
     def show(self, plan: Plan) -> Items:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "latentpde"
 
-TOOLS = ("errors", "memory", "progress", "registry")
+TOOLS = ("errors", "memory", "progress", "registry", "validation")
 CORE = ("decoder", "grid", "latent", "observation", "operator", "pde", "posterior", "summary")
 #: What each room may import beside the tools and itself; docs/design.md shows the same table.
 MAY_IMPORT = {

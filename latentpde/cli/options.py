@@ -46,7 +46,7 @@ def parse_bounds(items: list[str]) -> dict[str, tuple[float, float]]:
 
 
 def parse_options(method: str, items: list[str]) -> dict[str, object]:
-    """Options of a method from ``--option name=value``, each read as the kind of thing that its default is."""
+    """Options of a method from ``--option name=value``, read as JSON where they are not text."""
     from dataclasses import asdict
 
     from latentpde.estimators.base import make_estimator
@@ -60,24 +60,18 @@ def parse_options(method: str, items: list[str]) -> dict[str, object]:
             raise UsageError(f"--option takes name=value, such as num_steps=80; got {item!r}")
         if name not in defaults:
             raise UsageError(f"method {method!r} has no option {name!r}; it has: {', '.join(defaults) or 'none'}")
-        options[name] = _value(name, text, defaults[name])
+        options[name] = _value(text, defaults[name])
     return options
 
 
-def _value(name: str, text: str, default: object) -> object:
+def _value(text: str, default: object) -> object:
+    """JSON where it is JSON, and text where it is not, or where text is wanted; the method checks it."""
     if isinstance(default, str):
         return text
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError:
-        value = text
-    if isinstance(default, float) and type(value) is int:
-        value = float(value)
-    wanted = {bool: "true or false", int: "a whole number", float: "a finite number"}.get(type(default))
-    fits = type(value) is type(default) and not (isinstance(value, float) and not math.isfinite(value))
-    if wanted is not None and not fits:
-        raise UsageError(f"option {name} must be {wanted}, such as {json.dumps(default)}; got {text!r}")
-    return value
+        return text
 
 
 def parse_names(items: list[str] | None) -> list[str]:

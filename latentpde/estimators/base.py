@@ -13,6 +13,7 @@ from latentpde.observation import Observation
 from latentpde.pde import Family, get_family
 from latentpde.posterior import Posterior
 from latentpde.registry import Registry
+from latentpde.validation import check_fields, checked
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,7 +25,8 @@ class Estimator(ABC):
     """A method: given readings and a prior, it returns a posterior.
 
     Its dataclass fields are its options, each with a default that works, so ``Map(num_steps=80)`` is a method with one
-    option changed. Options are checked when it is made; a family that it cannot treat is refused by `check_family`.
+    option changed. Options are checked against their annotations when it is made (`latentpde.validation`); a family
+    that it cannot treat is refused by `check_family`.
 
     Attributes:
         name: what the method is called in `methods`, on the command line and in files.
@@ -55,6 +57,9 @@ class Estimator(ABC):
             seed: seed of all random numbers; the same seed gives the same bits on the same machine.
             show_progress: draw a bar on a terminal, print lines elsewhere.
         """
+
+    def __post_init__(self) -> None:
+        check_fields(self, self.name)
 
     def settings(self, seed: int) -> dict[str, Any]:
         """The options and the seed, by name: what a posterior records of how it was made."""
@@ -135,7 +140,7 @@ def make_estimator(method: str, **options) -> Estimator:
         raise UsageError(
             f"method {kind.name!r} has no option {', '.join(unknown)}; it has: {', '.join(known) or 'none'}"
         )
-    return kind(**options)
+    return kind(**checked(kind, options, kind.name))
 
 
 def decoder_for(observation: Observation, latent: Latent) -> Decoder:

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+from annotated_types import Ge, Le
 from jaxtyping import Float
 from scipy.optimize import least_squares
 from scipy.spatial.distance import cdist
@@ -37,8 +38,8 @@ from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 from latentpde.progress import progress
 
-VARIOGRAMS = ("spherical", "exponential", "gaussian")
-NUGGETS = ("noise", "fit")
+Variogram = Literal["spherical", "exponential", "gaussian"]
+Nugget = Literal["noise", "fit"]
 _LEAST_NUGGET = 1e-6  # of the sill: keeps the system regular where sensors share a place
 _FEWEST = 4  # readings that a variogram is fitted to
 _CHUNK_VALUES = 2**22  # distances from grid to readings held at once
@@ -66,16 +67,9 @@ class Kriging(Estimator):
     summary = "ordinary kriging of the readings alone, without physics (needs PyKrige)"
 
     # from tools/tune_baselines.py on 48 validation cases of each regime
-    variogram: str = "spherical"
-    nugget: str = "noise"
-    num_lags: int = 12
-
-    def __post_init__(self):
-        for what, value, known in (("variogram", self.variogram, VARIOGRAMS), ("nugget", self.nugget, NUGGETS)):
-            if value not in known:
-                raise UsageError(f"kriging's {what} must be one of {', '.join(known)}; got {value!r}")
-        if self.num_lags < 2:
-            raise UsageError(f"kriging needs num_lags of at least 2, got {self.num_lags}")
+    variogram: Variogram = "spherical"
+    nugget: Nugget = "noise"
+    num_lags: Annotated[int, Ge(2), Le(1000)] = 12
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False

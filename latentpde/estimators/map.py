@@ -9,14 +9,12 @@ Representations for Generative Reconstructions with Structured Sparsity*.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.errors import UsageError
 from latentpde.estimators.adam import Adam
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.latent import Latent
@@ -24,6 +22,7 @@ from latentpde.observation import Observation
 from latentpde.operator import ObservationOperator
 from latentpde.posterior import LatentPosterior
 from latentpde.progress import Advance, progress
+from latentpde.validation import Count, NotNegative, Positive
 
 CASES_AT_ONCE = 128  # keeps memory near 1 GB, whatever the number of cases
 
@@ -44,17 +43,11 @@ class Map(Estimator):
     summary = "the paper's test-time optimisation: Adam from several starts; a point estimate"
     has_spread = False
 
-    num_steps: int = 300
-    num_restarts: int = 3
-    weight: float = 0.01
-    learning_rate: float = 0.4  # chosen on the validation split by tools/tune_map.py
-    start_std: float = 1.0
-
-    def __post_init__(self):
-        if self.num_steps < 1 or self.num_restarts < 1:
-            raise UsageError("map needs at least one step and one restart")
-        if not (0 < self.learning_rate < math.inf and 0 <= self.weight < math.inf and 0 <= self.start_std < math.inf):
-            raise UsageError("map needs a positive learning_rate, and weight and start_std not negative, all finite")
+    num_steps: Count = 300
+    num_restarts: Count = 3
+    weight: NotNegative = 0.01
+    learning_rate: Positive = 0.4  # chosen on the validation split by tools/tune_map.py
+    start_std: NotNegative = 1.0
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False

@@ -350,5 +350,5 @@ def test_reconstruction_is_close_to_the_true_field_where_the_model_is_exact():
     ],
 )
 def test_impossible_options_are_refused(options):
-    with pytest.raises(UsageError, match="map needs"):
+    with pytest.raises(UsageError, match="of map must be"):
         make_estimator("map", **options)

@@ -15,8 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from latentpde.errors import UsageError
 from latentpde.estimators.assimilation.readings import FieldReadings
-from latentpde.estimators.base import Estimator, make_estimator
+from latentpde.estimators.base import Estimator, make_estimator, methods
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
@@ -36,6 +37,12 @@ class CorrectedBackground(Estimator):
 
     background: str = "map"
     background_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if issubclass(methods.get(self.background), CorrectedBackground):
+            raise UsageError(f"{self.name} corrects a method of its own kind; choose another background, such as map")
+        make_estimator(self.background, **self.background_options)  # refuses what the background does not take
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False

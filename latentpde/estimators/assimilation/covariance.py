@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import scipy.fft
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from latentpde.grid import Grid, mode_weights
 
-EDGES = ("periodic", "neumann")
+Edges = Literal["periodic", "neumann"]
 
 
 class BackgroundCovariance:

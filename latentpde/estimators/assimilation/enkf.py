@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Ge, Le
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.errors import UsageError
 from latentpde.estimators.assimilation.background import CorrectedBackground, normal_fields, normal_readings
 from latentpde.estimators.assimilation.localisation import Taper
 from latentpde.estimators.assimilation.readings import FieldReadings
@@ -37,6 +38,7 @@ from latentpde.estimators.seeds import snapshot_generators
 from latentpde.grid import Grid
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
+from latentpde.validation import NotNegative, Positive
 
 _CHUNK_VALUES = 2**23  # values of members, or of readings' footprints, held at once: 64 MB
 
@@ -74,25 +76,16 @@ class EnKF(CorrectedBackground):
     name = "enkf"
     summary = "ensemble Kalman filter: an ensemble around another method's mean, moved towards the readings"
 
-    num_members: int = 16
+    num_members: Annotated[int, Ge(2), Le(10_000)] = 16
     # from tools/tune_baselines.py on 12 validation cases of each regime
-    ensemble_std: float = 0.05
-    length: float = 0.24
-    num_cycles: int = 2
+    ensemble_std: Positive = 0.05
+    length: Annotated[float, Ge(1e-6), Le(100.0)] = 0.24
+    num_cycles: Annotated[int, Ge(1), Le(1000)] = 2
     tempered: bool = False
-    inflation: float = 1.2
-    localisation: float = 1.2
-    post_length: float = 0.06
-    correction: float = 0.0
-
-    def __post_init__(self):
-        if self.num_members < 2 or self.num_cycles < 1:
-            raise UsageError("enkf needs at least two members and one cycle")
-        positive = (self.ensemble_std, self.length, self.inflation)
-        if not all(0 < value < math.inf for value in positive):
-            raise UsageError("enkf needs ensemble_std, length and inflation positive and finite")
-        if not all(0 <= value < math.inf for value in (self.localisation, self.post_length, self.correction)):
-            raise UsageError("enkf needs localisation, post_length and correction finite and not negative")
+    inflation: Positive = 1.2
+    localisation: NotNegative = 1.2
+    post_length: NotNegative = 0.06
+    correction: NotNegative = 0.0
 
     def analyse(
         self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int

@@ -16,21 +16,23 @@ background is taken as independent of the readings, which one that was fitted to
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Ge, Le
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.errors import LatentPDEError, UsageError
+from latentpde.errors import LatentPDEError
 from latentpde.estimators.assimilation.background import CorrectedBackground, normal_fields, normal_readings
-from latentpde.estimators.assimilation.covariance import EDGES, BackgroundCovariance
+from latentpde.estimators.assimilation.covariance import BackgroundCovariance, Edges
 from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.estimators.seeds import snapshot_generators
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
+from latentpde.validation import Positive
 
 _CHUNK_VALUES = 2**23  # values of the readings' footprints held at once: 64 MB
 _TOLERANCE = 1e-10  # of conjugate gradients, on the norm of the residual relative to the right-hand side's
@@ -64,17 +66,11 @@ class Var3D(CorrectedBackground):
     summary = "3D-Var: another method's mean, corrected towards the readings; a spread on request"
 
     # from tools/tune_baselines.py on 16 validation cases of each regime
-    background_std: float = 0.05
-    length: float = 0.2
-    power: int = 2
-    edges: str = "periodic"
+    background_std: Positive = 0.05
+    length: Annotated[float, Ge(1e-6), Le(100.0)] = 0.2
+    power: Annotated[int, Ge(1), Le(16)] = 2
+    edges: Edges = "periodic"
     spread: bool = False
-
-    def __post_init__(self):
-        if not (0 < self.background_std < math.inf and 0 < self.length < math.inf and self.power >= 1):
-            raise UsageError("3dvar needs background_std > 0, length > 0, both finite, and power >= 1")
-        if self.edges not in EDGES:
-            raise UsageError(f"3dvar's edges must be one of {', '.join(EDGES)}; got {self.edges!r}")
 
     def analyse(
         self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int

@@ -17,18 +17,19 @@ bounds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Ge, Gt, Le
 from jaxtyping import Complex, Float
+from pydantic import Strict
 from scipy.special import chdtrc
 from torch import Tensor
 
 from latentpde.decoder import Decoder
-from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
@@ -40,10 +41,13 @@ from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import LatentPosterior
 from latentpde.progress import progress
+from latentpde.validation import NotNegative, Positive, Real
 
 _NODES_AT_ONCE = 16  # small enough for caches
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 _UNLIKELY = 1e-5  # probability of a misfit
+MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
+StdAndSlope = Annotated[tuple[Positive, Positive], Strict(False)]
 _EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of their distance
 
 
@@ -133,20 +137,14 @@ class Exact(Estimator):
     name = "exact"
     summary = "the true posterior: source integrated out, coefficients sampled globally; the default"
 
-    gaussian: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    fixed: Mapping[str, float] = field(default_factory=dict)
+    gaussian: Mapping[str, MeanAndStd] = field(default_factory=dict)
+    fixed: Mapping[str, Real] = field(default_factory=dict)
     detail: bool = True
-    initial_noise_std: float = 0.0
-    initial_prior: tuple[float, float] | None = None
-    num_mean_nodes: int = 128
-    sweep: int = Effort.sweep
-    target: float = Effort.target
-
-    def __post_init__(self):
-        if not (math.isfinite(self.initial_noise_std) and self.initial_noise_std >= 0):
-            raise UsageError(f"initial_noise_std must be finite and not negative, got {self.initial_noise_std}")
-        if self.num_mean_nodes < 1 or self.sweep < 2 or not self.target > 0:
-            raise UsageError("exact needs num_mean_nodes >= 1, sweep >= 2 and target > 0")
+    initial_noise_std: NotNegative = 0.0
+    initial_prior: StdAndSlope | None = None
+    num_mean_nodes: Annotated[int, Ge(1), Le(10_000)] = 128
+    sweep: Annotated[int, Ge(2), Le(65_536)] = Effort.sweep
+    target: Annotated[float, Gt(0.0), Le(100_000.0)] = Effort.target
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False

@@ -19,7 +19,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -38,6 +38,7 @@ from latentpde.nn.weights import SHIPPED, Trained, load_weights
 from latentpde.observation import Observation
 from latentpde.operator import ObservationOperator
 from latentpde.progress import Advance, progress
+from latentpde.validation import Count, CountOrNone, NotNegative, Positive, Share, ShareInside
 
 CASES_AT_ONCE = 64
 Target = Literal["map", "enc", "true"]
@@ -68,40 +69,30 @@ class LatentDiffusion(Estimator):
         weights: folder of trained networks; ``shipped`` for those that come with the package.
     """
 
-    target: str = "true"
-    start: str = "warm"
-    sigma_min: float = 0.3
-    sigma_max: float = 0.6
-    clean_clip: float = 6.0
-    num_steps: int = ReverseChain.num_steps
-    stochasticity: float = ReverseChain.stochasticity
-    condition_scale: float = 1.0
-    guidance_scale: float = Guidance.scale
-    guidance_rate: float = Guidance.rate
-    guidance_steps: int = Guidance.num_steps
-    guidance_clip: float = Guidance.clip
-    guidance_below: float = Guidance.below
+    target: Target = "true"
+    start: Start = "warm"
+    sigma_min: ShareInside = 0.3
+    sigma_max: ShareInside = 0.6
+    clean_clip: Positive = 6.0
+    num_steps: CountOrNone = ReverseChain.num_steps
+    stochasticity: Share = ReverseChain.stochasticity
+    condition_scale: NotNegative = 1.0
+    guidance_scale: NotNegative = Guidance.scale
+    guidance_rate: NotNegative = Guidance.rate
+    guidance_steps: CountOrNone = Guidance.num_steps
+    guidance_clip: Positive = Guidance.clip
+    guidance_below: Share = Guidance.below
     guidance_guard: bool = Guidance.guard
-    refinement_steps: int = Refinement.num_steps
-    refinement_weight: float = Refinement.weight
-    refinement_rate: float = Refinement.rate
+    refinement_steps: CountOrNone = Refinement.num_steps
+    refinement_weight: NotNegative = Refinement.weight
+    refinement_rate: Positive = Refinement.rate
     weights: str | Path = SHIPPED
 
-    def __post_init__(self):
-        for what, value, known in (("target", self.target, Target), ("start", self.start, Start)):
-            if value not in get_args(known):
-                raise UsageError(f"{what} must be one of {', '.join(get_args(known))}; got {value!r}")
-        if not 0 < self.sigma_min <= self.sigma_max < 1:
-            raise UsageError(
-                f"{self.name} needs 0 < sigma_min <= sigma_max < 1, got {self.sigma_min} and {self.sigma_max}"
-            )
-        if not (0 <= self.condition_scale < math.inf and self.clean_clip > 0):
-            raise UsageError(
-                f"{self.name} needs a finite condition_scale that is not negative, and a positive clean_clip; "
-                f"got {self.condition_scale} and {self.clean_clip}"
-            )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sigma_min > self.sigma_max:
+            raise UsageError(f"{self.name} needs sigma_min <= sigma_max, got {self.sigma_min} and {self.sigma_max}")
         object.__setattr__(self, "weights", str(self.weights))  # settings are recorded as JSON
-        _ = self.reverse, self.guidance, self.refinement  # refuse what they cannot do
 
     @property
     def reverse(self) -> ReverseChain:
@@ -221,8 +212,8 @@ class MapDiffusion(LatentDiffusion):
     name = "map_diffusion"
     summary = "LatentPDE-MAP: a latent diffusion model started from map, guided by the physics"
 
-    map_steps: int = Map.num_steps
-    map_restarts: int = Map.num_restarts
+    map_steps: Count = Map.num_steps
+    map_restarts: Count = Map.num_restarts
 
     def __post_init__(self):
         super().__post_init__()

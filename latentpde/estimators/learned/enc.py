@@ -45,7 +45,8 @@ class Enc(Estimator):
 
     weights: str | Path = SHIPPED
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "weights", str(self.weights))  # settings are recorded as JSON
 
     def estimate(

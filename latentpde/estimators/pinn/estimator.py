@@ -26,12 +26,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import Ge, Le
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.errors import UsageError
 from latentpde.estimators.adam import Adam
 from latentpde.estimators.base import Estimator
 from latentpde.estimators.pinn.equation import check_differential
@@ -44,6 +45,7 @@ from latentpde.observation import Observation
 from latentpde.pde import Family
 from latentpde.posterior import PDEPosterior
 from latentpde.progress import Advance, progress
+from latentpde.validation import Count, NotNegative, Positive, ShareBelowOne
 
 _CASES_AT_ONCE = 16
 _BETAS = (0.9, 0.99)  # of Adam
@@ -127,36 +129,19 @@ class Pinn(Estimator):
     # The weights of data, initial state, residual and coefficients, and num_harmonics, are the best over all families
     # in tools/tune_pinn.py (4 validation cases of each of 4 regimes, one seed); the others were set by hand on
     # validation cases.
-    num_steps: int = 500
-    learning_rate: float = 3e-3
-    coefficient_rate: float = 10.0
-    data_weight: float = 0.05
-    initial_weight: float = 1.0
-    residual_weight: float = 1.0
-    source_weight: float = 0.1
-    coefficient_weight: float = 0.01
-    num_collocation: int = 128
-    num_initial: int = 128
-    num_harmonics: int = 3
+    num_steps: Count = 500
+    learning_rate: Positive = 3e-3
+    coefficient_rate: Positive = 10.0
+    data_weight: NotNegative = 0.05
+    initial_weight: NotNegative = 1.0
+    residual_weight: NotNegative = 1.0
+    source_weight: NotNegative = 0.1
+    coefficient_weight: NotNegative = 0.01
+    num_collocation: Count = 128
+    num_initial: Count = 128
+    num_harmonics: Annotated[int, Ge(0), Le(100)] = 3
     moving_frame: bool = True
-    warm_up: float = 0.4
-
-    def __post_init__(self):
-        if self.num_steps < 1 or self.num_collocation < 1 or self.num_initial < 1 or self.num_harmonics < 0:
-            raise UsageError("pinn needs at least one step and one point of each kind, and num_harmonics not negative")
-        weights = (
-            self.data_weight,
-            self.initial_weight,
-            self.residual_weight,
-            self.source_weight,
-            self.coefficient_weight,
-        )
-        if not all(0 < rate < math.inf for rate in (self.learning_rate, self.coefficient_rate)):
-            raise UsageError("pinn needs a positive, finite learning_rate and coefficient_rate")
-        if not 0 <= self.warm_up < 1:
-            raise UsageError(f"pinn needs a warm_up from 0 to below 1, got {self.warm_up}")
-        if not all(0 <= weight < math.inf for weight in weights):
-            raise UsageError(f"pinn needs finite weights that are not negative, got {weights}")
+    warm_up: ShareBelowOne = 0.4
 
     @classmethod
     def check_family(cls, family: Family) -> None:

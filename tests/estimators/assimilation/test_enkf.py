@@ -237,5 +237,5 @@ def test_draws_are_members_and_the_mean_is_the_whole_ensembles():
      {"inflation": 0.0}, {"correction": -0.1}],
 )  # fmt: skip
 def test_impossible_options_are_refused(options):
-    with pytest.raises(UsageError, match="enkf needs"):
+    with pytest.raises(UsageError, match="of enkf must be"):
         make_estimator("enkf", **options)

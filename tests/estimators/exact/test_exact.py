@@ -125,11 +125,11 @@ def test_bounds_may_come_in_single_precision():
         ({"fixed": {"speed": 1.0}}, "speed"),
         ({"fixed": {"vx": 4.0}}, r"outside its bounds \[-3, 3\]"),
         ({"fixed": {"vx": 1.0}, "gaussian": {"vx": (0.0, 1.0)}}, "at most one"),
-        ({"gaussian": {"vx": (0.0, 0.0)}}, "positive std"),
-        ({"gaussian": {"vx": (float("nan"), 1.0)}}, "finite mean"),
-        ({"initial_noise_std": -1.0}, "not negative"),
+        ({"gaussian": {"vx": (0.0, 0.0)}}, "gaussian.vx.1 of exact must be positive"),
+        ({"gaussian": {"vx": (float("nan"), 1.0)}}, "gaussian.vx.0 of exact must be a finite number"),
+        ({"initial_noise_std": -1.0}, "at least 0"),
         ({"num_mean_nodes": 0}, "num_mean_nodes"),
-        ({"initial_prior": (0.0, 4.0)}, "std > 0"),
+        ({"initial_prior": (0.0, 4.0)}, "initial_prior.0 of exact must be positive"),
     ],
 )
 def test_nonsense_is_refused_with_a_reason(options, message):

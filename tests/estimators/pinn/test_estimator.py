@@ -155,7 +155,7 @@ def test_an_initial_state_is_needed():
     ],
 )
 def test_impossible_options_are_refused(options):
-    with pytest.raises(UsageError, match="pinn needs"):
+    with pytest.raises(UsageError, match="of pinn must be"):
         make_estimator("pinn", **options)
 
 

@@ -19,8 +19,11 @@ def run_together(*tasks: Callable[[], T]) -> list[T]:
     threads = torch.get_num_threads()
     if threads == 1:
         return [task() for task in tasks]
-    with ThreadPoolExecutor(min(threads, len(tasks)), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        futures = [pool.submit(task) for task in tasks]
-        # Threads count for themselves, but new ones begin with what was set last, wherever that was.
+    # The number is set here and in each thread: torch keeps it for each thread, its linear algebra for all of them, and
+    # sums in another order make other last digits.
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(min(threads, len(tasks)), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(lambda task: task(), tasks))
+    finally:
         torch.set_num_threads(threads)
-        return [future.result() for future in futures]

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from latentpde.estimators.exact.fourier import fold, phases
+from latentpde.estimators.exact.fourier import as_wavenumbers, fold, phases
 from latentpde.estimators.exact.responses import UnknownModes, squared
 
 
@@ -124,11 +124,13 @@ class DisplacementTable:
         row, col = np.unravel_index(first, keys.shape)
         displacements = places.positions[row] - places.positions[col]
         self._parts, tables = [], []
-        squares = torch.split(unknown.scale**2, [len(k) for _, k in unknown.parts])
-        for (name, k), square in zip(unknown.parts, squares, strict=True):
+        squares = torch.split(unknown.scale**2, [k.x.shape[-1] for _, k in unknown.parts])
+        for (name, wavenumbers), square in zip(unknown.parts, squares, strict=True):
+            k = torch.cat([wavenumbers.y, wavenumbers.x]).T
             table = square[:, None] * torch.exp(1j * phases(k, displacements))
-            k, table = fold(k, table) if unknown.even else (k, table)
-            self._parts.append((name, k))
+            if unknown.even:
+                k, table = fold(k, table)
+            self._parts.append((name, as_wavenumbers(k)))
             tables.append(table)
         table = torch.cat(tables)
         self._cosines = table.real.contiguous()

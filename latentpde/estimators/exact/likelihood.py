@@ -97,7 +97,7 @@ class MarginalLikelihood:
     def surrogate(self) -> Surrogate | None:
         """A cheap stand-in with the covariance in the middle of the bounds; ``None`` where the mean does not depend on
         the coefficients, so that nothing would be left of the likelihood."""
-        if not len(self._known.k):
+        if not self._known.num_modes:
             return None
         return Surrogate(self.values, self._known, self._form, self.decoder.latent.bounds.mean(-1)[None])
 

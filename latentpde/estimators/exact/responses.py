@@ -21,6 +21,7 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.estimators.exact.fourier import Modes, as_wavenumbers, fold, is_even, phases, relevant_modes
+from latentpde.grid import Wavenumbers
 from latentpde.latent import source_scale
 from latentpde.observation import Observation
 from latentpde.pde import Family
@@ -77,13 +78,13 @@ class KnownState:
     Args:
         family: the PDE.
         times: PDE time of each snapshot.
-        k: wavenumbers of the modes that matter.
+        k: wavenumbers of the modes that matter, one row of them.
         waves: real and imaginary parts of each mode at the readings, for each snapshot.
     """
 
     family: Family
     times: Float[Tensor, " time"]
-    k: Float[Tensor, "mode 2"]
+    k: Wavenumbers
     waves: list[tuple[Tensor, Tensor]]
 
     @classmethod
@@ -103,12 +104,16 @@ class KnownState:
         if is_even(decoder.latent):
             k, waves = fold(k, waves)
         parts = [(waves.real[:, here].contiguous(), waves.imag[:, here].contiguous()) for here in places.snapshots]
-        return cls(decoder.latent.family, places.times, k, parts)
+        return cls(decoder.latent.family, places.times, as_wavenumbers(k), parts)
+
+    @property
+    def num_modes(self) -> int:
+        return self.k.x.shape[-1]
 
     def mean(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, "batch reading"]:
         """What the readings would be without noise and without anything unknown."""
-        g = self.family.state_response(as_wavenumbers(self.k), self.times, theta)
-        g = g.expand(len(theta), len(self.times), 1, len(self.k))[:, :, 0]
+        g = self.family.state_response(self.k, self.times, theta)
+        g = g.expand(len(theta), len(self.times), 1, self.num_modes)[:, :, 0]
         parts = []
         for t, (real, imag) in enumerate(self.waves):
             part = g[:, t].real @ real
@@ -117,7 +122,7 @@ class KnownState:
 
     def in_single_precision(self) -> KnownState:
         waves = [(real.float(), imag.float()) for real, imag in self.waves]
-        return replace(self, times=self.times.float(), k=self.k.float(), waves=waves)
+        return replace(self, times=self.times.float(), k=Wavenumbers(self.k.y.float(), self.k.x.float()), waves=waves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +132,7 @@ class UnknownModes:
     Args:
         family: the PDE.
         places: of the readings.
-        parts: ``"source"`` or ``"state"`` with the wavenumbers of its modes.
+        parts: ``"source"`` or ``"state"`` with the wavenumbers of its modes, one row of them.
         scale: what a standard normal coefficient of each mode amounts to at a reading, before its response.
         waves: ``E``, the modes at the readings.
         even: whether modes that mirror each other have the same real response.
@@ -135,7 +140,7 @@ class UnknownModes:
 
     family: Family
     places: Places
-    parts: list[tuple[str, Tensor]]
+    parts: list[tuple[str, Wavenumbers]]
     scale: Float[Tensor, " unknown"]
     waves: Complex[Tensor, "reading unknown"]
     even: bool
@@ -164,20 +169,20 @@ class UnknownModes:
         scale = torch.cat(scales) if scales else torch.zeros(0, dtype=torch.float64)
         k = torch.cat([modes.k for _, modes in found]) if found else torch.zeros((0, 2), dtype=torch.float64)
         waves = scale * torch.exp(1j * phases(k, places.positions)).T
-        parts = [(name, modes.k) for name, modes in found]
+        parts = [(name, as_wavenumbers(modes.k)) for name, modes in found]
         return cls(decoder.latent.family, places, parts, scale, waves, is_even(decoder.latent))
 
     def __len__(self) -> int:
         return len(self.scale)
 
     def responses(
-        self, theta: Float[Tensor, "batch coefficient"], parts: list[tuple[str, Tensor]] | None = None
+        self, theta: Float[Tensor, "batch coefficient"], parts: list[tuple[str, Wavenumbers]] | None = None
     ) -> Tensor:
         """Responses of modes, by default all, ``(batch, time, mode)``; real where the family's are."""
         times, found = self.places.times, []
         for name, k in self.parts if parts is None else parts:
             respond = self.family.source_response if name == "source" else self.family.state_response
-            found.append(respond(as_wavenumbers(k), times, theta).expand(len(theta), len(times), 1, len(k))[:, :, 0])
+            found.append(respond(k, times, theta).expand(len(theta), len(times), 1, k.x.shape[-1])[:, :, 0])
         if len(found) > 1 and any(part.is_complex() for part in found):
             found = [part.to(torch.complex128) for part in found]
         return torch.cat(found, dim=-1)

@@ -142,9 +142,9 @@ class Exact(Estimator):
     detail: bool = True
     initial_noise_std: NotNegative = 0.0
     initial_prior: StdAndSlope | None = None
-    num_mean_nodes: Annotated[int, Ge(1), Le(10_000)] = 128
-    sweep: Annotated[int, Ge(2), Le(65_536)] = Effort.sweep
-    target: Annotated[float, Gt(0.0), Le(100_000.0)] = Effort.target
+    num_mean_nodes: Annotated[int, Ge(1), Le(100_000)] = 128
+    sweep: Annotated[int, Ge(2), Le(2**20)] = Effort.sweep
+    target: Annotated[float, Gt(0.0), Le(1e6)] = Effort.target
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False

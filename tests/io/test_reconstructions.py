@@ -1,0 +1,89 @@
+"""What ``out.nc`` holds."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import latentpde
+from latentpde import Latent, Observation
+from latentpde.estimators.base import decoder_for, reconstruct
+from latentpde.grid import unpool_spectrum
+from latentpde.io.netcdf import open_observed
+from latentpde.pde import get_family
+from latentpde.posterior import QUANTILES, LatentPosterior
+
+
+@pytest.fixture(scope="module")
+def posterior(cases) -> LatentPosterior:
+    """Five draws of the prior per case: a spread without the work of a method."""
+    observation = Observation.from_dataset(cases)
+    latent = Latent(get_family("advection_diffusion"), bounds=observation.bounds, num_modes=3)
+    z = latent.draw(15, generator=torch.Generator().manual_seed(0)).unflatten(0, (3, 5))
+    return LatentPosterior(
+        observation=observation,
+        method="prior",
+        settings={"width": 2, "seed": 7},
+        diagnostics={"loss": np.arange(3.0), "steps": 9},
+        decoder=decoder_for(observation, latent),
+        z=z,
+        initial_hat=lambda samples: unpool_spectrum(observation.initial, observation.grid, 4)[samples, None],
+    )
+
+
+def test_reconstruction_file_has_the_documented_layout(posterior, tmp_path):
+    posterior.to_netcdf(tmp_path / "out.nc", 8, command="latentpde reconstruct cases.nc -o out.nc")
+    out = open_observed(tmp_path / "out.nc")
+    fields = ("mean", "std", "source_mean", "source_std")
+    assert set(out.data_vars) == {*fields, "quantiles", "coefficients", "diagnostic_loss"}
+    for name in fields:
+        assert out[name].dims == ("case", "y", "x")
+    assert dict(out.sizes) == {"case": 3, "y": 8, "x": 12, "quantile": 5, "draw": 5, "coefficient": 3}
+    assert out["quantiles"].dims == ("case", "quantile", "y", "x")
+    assert tuple(out["quantile"].values) == QUANTILES == (0.05, 0.25, 0.5, 0.75, 0.95)
+    assert out["coefficients"].dims == ("case", "draw", "coefficient")
+    assert out["coefficient"].values.tolist() == ["vx", "vy", "kappa"]
+    assert out["diagnostic_loss"].values.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(out["y"], (np.arange(8) + 0.5) / 8)
+    assert out["time"].item() == 0.25
+    for axis in ("y", "x"):
+        assert out[axis].attrs["axis"] == axis.upper()
+    for name in (*fields, "quantiles", "coefficients"):
+        assert out[name].attrs["long_name"]
+        assert np.isfinite(out[name]).all()
+
+    assert out.attrs["Conventions"] == "CF-1.11"
+    assert out.attrs["latentpde_version"] == latentpde.__version__
+    assert out.attrs["method"] == "prior"
+    assert out.attrs["seed"] == 7
+    assert json.loads(out.attrs["options"]) == {"width": 2, "seed": 7}
+    assert json.loads(out.attrs["diagnostics"]) == {"steps": 9}
+    assert out.attrs["history"] == "latentpde reconstruct cases.nc -o out.nc"
+    assert out.attrs["family"] == "advection_diffusion"
+    assert out.attrs["has_spread"] == 1
+
+
+def test_kept_draws_are_what_the_summaries_summarise(posterior):
+    out = posterior.summary(8, keep_draws=True)
+    assert out["draws"].dims == ("case", "draw", "y", "x")
+    np.testing.assert_allclose(out["mean"], out["draws"].mean("draw"), atol=1e-6)
+    np.testing.assert_allclose(out["std"], out["draws"].std("draw", ddof=1), atol=1e-6)
+    np.testing.assert_allclose(
+        out["quantiles"], out["draws"].quantile(QUANTILES, "draw").transpose("case", ...), atol=1e-6
+    )
+
+
+def test_a_point_estimate_has_no_spread(cases):
+    out = reconstruct(cases, method="map", num_steps=1).summary(8)
+    assert out.attrs["has_spread"] == 0
+    assert out["std"].isnull().all()
+    assert out.sizes["draw"] == 1
+
+
+def test_without_case_axis_none_is_invented(cases, tmp_path):
+    one = cases.to_dataset().isel(case=0)
+    for data in (one, one.assign(observed=one.observed.expand_dims(time=[0.25]))):
+        out = reconstruct(data, method="map", num_steps=1).summary(8)
+        assert out["mean"].dims == ("y", "x")
+        assert out["coefficients"].dims == ("draw", "coefficient")

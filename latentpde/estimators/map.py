@@ -29,14 +29,23 @@ CASES_AT_ONCE = 128  # keeps memory near 1 GB, whatever the number of cases
 
 @dataclass(frozen=True, kw_only=True)
 class Map(Estimator):
-    """The paper's MAP branch: a point estimate, without a spread.
+    """The latent that minimises the penalised residual: a point estimate, without a spread.
 
     Args:
-        num_steps: Adam steps.
-        num_restarts: random starts.
-        weight: ``lambda``, the penalty on the latent.
-        learning_rate: of Adam.
-        start_std: standard deviation of the starts' latents.
+        num_steps: steps of Adam, at least 1.
+        num_restarts: random starts, at least 1; the one that ends with the lowest residual is kept.
+        weight: ``lambda``, the weight of the penalty on the latent's squared norm; not negative.
+        learning_rate: Adam's learning rate, about the change of a latent's entry per step; positive.
+        start_std: standard deviation of the entries of the starts' latents; not negative.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("helmholtz", num=1, seed=0, shape=(32, 32), num_modes=2)
+        >>> posterior = lp.reconstruct(cases, method="map", num_steps=20)
+        >>> posterior.num_draws, posterior.has_spread
+        (1, False)
+        >>> posterior.diagnostics["residual_of_restarts"].shape  # cases, restarts
+        (1, 3)
     """
 
     name = "map"
@@ -52,6 +61,11 @@ class Map(Estimator):
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> LatentPosterior:
+        """Condition the prior on the readings, as `Estimator.estimate` says.
+
+        Diagnostics are ``residual``, the masked residual of each case, and ``residual_of_restarts``, that of each of its
+        restarts.
+        """
         decoder = decoder_for(observation, latent)
         starts = range(0, len(observation), CASES_AT_ONCE)
         latents, residuals = [], []
@@ -81,7 +95,13 @@ class Map(Estimator):
     def minimise(
         self, operator: ObservationOperator, *, seed: int, advance: Advance = lambda count: None
     ) -> Float[Tensor, "case restart latent"]:
-        """All restarts of all cases, after the last step."""
+        """The latents of all restarts of all cases after the last step.
+
+        Args:
+            operator: the readings of the cases.
+            seed: seed of the starts.
+            advance: called with 1 after each step.
+        """
         generator = torch.Generator().manual_seed(seed)
         # All cases share their starts, so that a case comes out the same alone and in any batch.
         starts = torch.randn(

@@ -1,4 +1,4 @@
-"""Networks: readings and the initial state to an embedding, an embedding to a latent, a noisy latent to its noise."""
+"""Networks: an encoder from readings and initial state to a latent, and a denoiser from a noisy latent to its noise."""
 
 from latentpde.nn.denoiser import Denoiser
 from latentpde.nn.encoders import Conditions, SparseEncoder, StateEncoder

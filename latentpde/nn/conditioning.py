@@ -19,7 +19,15 @@ DENSITY_WIDTH = 1 / 16  # standard deviation of the density's window, in units o
 
 
 def conditioning(observation: Observation) -> Float[Tensor, "case time 4 y x"]:
-    """The channels of each snapshot; point readings are averaged into the cells they fall in."""
+    """The four channels of each snapshot. Readings at points are averaged into the cells that they fall in.
+
+    Example:
+        >>> values = torch.full((4, 4), torch.nan)
+        >>> values[0, 0] = 2.0  # one reading, in a corner
+        >>> y, mask, distance, density = conditioning(Observation.from_arrays(values, noise_std=0.1))[0, 0]
+        >>> float(y[0, 0]), float(mask.sum()), float(distance[0, 1]), round(float(density.mean()), 4)
+        (2.0, 1.0, 0.25, 0.0625)
+    """
     values, mask = _on_cells(observation)
     grid = observation.grid
     return torch.stack(
@@ -28,22 +36,41 @@ def conditioning(observation: Observation) -> Float[Tensor, "case time 4 y x"]:
 
 
 def distance_to_observation(mask: Bool[Tensor, "*batch y x"], grid: Grid) -> Float[Tensor, "*batch y x"]:
-    """Exact periodic Euclidean distance between cell centres, in units of the domain's shorter side.
+    """Distance of each cell to the nearest reading: Euclidean, between cell centres, around the periodic domain, in
+    units of its shorter side. Where a snapshot has no reading it is the farthest that two cells can be apart.
 
-    One axis at a time: the squared distance along x to the nearest reading of the same row, then the least
+    It is exact, one axis at a time: the squared distance along x to the nearest reading of the same row, then the least
     over rows of that plus the squared distance along y.
+
+    Args:
+        mask: true where a cell was read.
+        grid: the grid of the cells.
+
+    Example:
+        >>> mask = torch.tensor([[True, False, False, False]])
+        >>> distance_to_observation(mask, Grid((1, 4)))
+        tensor([[0.0000, 0.2500, 0.5000, 0.2500]], dtype=torch.float64)
     """
     along_y, along_x = (_periodic_gaps(n, length) ** 2 for n, length in zip(grid.shape, grid.extent, strict=True))
     within_row = torch.where(mask[..., None, :], along_x, torch.inf).amin(-1)
     squared = (within_row.mT[..., None, :] + along_y).amin(-1).mT
-    farthest = (
-        grid.extent[0] ** 2 + grid.extent[1] ** 2
-    ) / 4  # what a snapshot without readings is taken to be from one
+    farthest = (grid.extent[0] ** 2 + grid.extent[1] ** 2) / 4
     return torch.sqrt(squared.clamp(max=farthest)) / min(grid.extent)
 
 
 def observation_density(mask: Bool[Tensor, "*batch y x"], grid: Grid) -> Float[Tensor, "*batch y x"]:
-    """Share of observed cells nearby; its mean is the sparsity."""
+    """Share of cells near each cell that were read, under a periodic Gaussian window whose standard deviation is a
+    sixteenth of the domain's shorter side. Its mean over the domain is the share of all cells that were read.
+
+    Args:
+        mask: true where a cell was read.
+        grid: the grid of the cells.
+
+    Example:
+        >>> density = observation_density(torch.eye(8, dtype=torch.bool), Grid((8, 8)))
+        >>> round(float(density.mean()), 6)
+        0.125
+    """
     width = DENSITY_WIDTH * min(grid.extent)
     windows = []
     for n, length in zip(grid.shape, grid.extent, strict=True):

@@ -1,4 +1,4 @@
-"""What networks know of a case: embeddings of its readings, its initial state and the prior it came with."""
+"""The part that all networks share: embeddings of a case's readings, its initial state and its prior."""
 
 from __future__ import annotations
 
@@ -16,7 +16,23 @@ from latentpde.observation import Observation
 
 
 class Conditions(NamedTuple):
-    """What networks see of cases. Without probes the last two are empty."""
+    """What networks see of cases, as arrays.
+
+    Args:
+        channels: readings, mask, distance and density (`latentpde.nn.conditioning`).
+        initial: the coarse initial state.
+        prior: the vector that describes the prior (`Units.prior`).
+        probes: residuals at the probes and what goes with them (`latentpde.nn.probes`); empty without probes.
+        gradient: gradient of the log-likelihood at the best probe; empty without probes.
+
+    Example:
+        >>> import latentpde as lp
+        >>> data = lp.Observation.from_dataset(lp.simulate("helmholtz", num=2, seed=0, shape=(32, 32)))
+        >>> latent = lp.Latent(lp.pde.get_family("helmholtz"), num_modes=2)
+        >>> seen = Conditions.of(data, Units(latent, num_modes=2), num_probes=5)
+        >>> tuple(seen.channels.shape), tuple(seen.gradient.shape)
+        ((2, 4, 8, 8), (2, 19))
+    """
 
     channels: Float[Tensor, "case 4 y x"]
     initial: Float[Tensor, "case 1 y x"]
@@ -26,7 +42,14 @@ class Conditions(NamedTuple):
 
     @classmethod
     def of(cls, observation: Observation, units: Units, num_probes: int) -> Conditions:
-        """Channels are of the last snapshot, on which networks are trained; probes and guidance see them all."""
+        """What networks see of some cases. Channels are of the last snapshot, on which networks are trained; probes
+        use all snapshots.
+
+        Args:
+            observation: readings of the cases, with an initial state.
+            units: the latent's prior, and the network's units.
+            num_probes: number of probes that the network sees; 0 for none.
+        """
         channels = conditioning(observation)[:, -1]
         initial = observation.require_initial()[:, None]
         prior = units.prior.expand(len(observation), -1)
@@ -34,11 +57,18 @@ class Conditions(NamedTuple):
         return cls(channels.float(), initial.float(), prior.float(), *probes)
 
     def to(self, device: torch.device) -> Conditions:
+        """The same arrays on another device."""
         return Conditions(*(part.to(device) for part in self))
 
 
 class SparseEncoder(nn.Module):
-    """``[y, M, d(M), rho(M)]`` and the prior to an embedding: six convolutions, two of them strided, and two layers."""
+    """From the channels ``[y, M, d(M), rho(M)]`` and the prior to an embedding: six convolutions, two of them strided,
+    then two linear layers.
+
+    Args:
+        size: widths of the layers.
+        num_prior: number of entries of the vector that describes the prior.
+    """
 
     def __init__(self, size: NetworkSize, num_prior: int):
         super().__init__()
@@ -59,7 +89,11 @@ class SparseEncoder(nn.Module):
 
 
 class StateEncoder(nn.Module):
-    """The coarse initial state to an embedding: four convolutions, two of them strided, then one layer."""
+    """From the coarse initial state to an embedding: four convolutions, two of them strided, then one linear layer.
+
+    Args:
+        size: widths of the layers.
+    """
 
     def __init__(self, size: NetworkSize):
         super().__init__()
@@ -74,7 +108,12 @@ class StateEncoder(nn.Module):
 
 
 class ProbeEncoder(nn.Sequential):
-    """Residuals at the probes, the gradient at the best of them, and the prior, to an embedding: two layers."""
+    """From residuals at the probes, the gradient at the best of them and the prior to an embedding: two linear layers.
+
+    Args:
+        size: width of the embedding.
+        num_inputs: number of all inputs together.
+    """
 
     def __init__(self, size: NetworkSize, num_inputs: int):
         width = size.probe_width
@@ -82,7 +121,7 @@ class ProbeEncoder(nn.Sequential):
 
 
 class Gains(nn.Linear):
-    """Factors for the entries of a latent, from an embedding; zero at first."""
+    """A linear layer from an embedding to factors for the entries of a latent; before training they are zero."""
 
     def __init__(self, width: int, num_latent: int):
         super().__init__(width, num_latent)
@@ -91,12 +130,12 @@ class Gains(nn.Linear):
 
 
 class CaseEncoder(nn.Module):
-    """All embeddings, one after the other. Each network has its own.
+    """All embeddings of a case, one after the other. Each network has an encoder of its own.
 
     Args:
-        size: of the network.
-        num_latent: entries of the latent.
-        num_prior: entries of the vector that describes the prior, two for each coefficient and one.
+        size: widths of the layers, and the number of probes.
+        num_latent: number of entries of the latent.
+        num_prior: number of entries of the vector that describes the prior: two for each coefficient, and one.
     """
 
     def __init__(self, size: NetworkSize, num_latent: int, num_prior: int):

@@ -1,4 +1,4 @@
-"""The amortised encoder: a case to its latent, in one pass."""
+"""The inference encoder, a network that goes from a case to its latent in one pass; `enc` is this network."""
 
 from __future__ import annotations
 
@@ -12,13 +12,22 @@ from latentpde.nn.presets import NetworkSize
 
 
 class InferenceEncoder(nn.Module):
-    """Embeddings through an MLP to a latent in the prior's units (`latentpde.nn.units`); with probes, plus a step along
-    their gradient, of a length that is learnt for each entry.
+    """From a case's embeddings, through linear layers, to a latent in units of the prior (`latentpde.nn.units`). With
+    probes a step along the gradient at the best probe is added, of a length that is learnt for each entry.
 
     Args:
-        size: of the network.
-        num_latent: entries of the latent.
-        num_prior: entries of the vector that describes the prior.
+        size: widths and depths.
+        num_latent: number of entries of the latent.
+        num_prior: number of entries of the vector that describes the prior (`Units.prior`).
+
+    Example:
+        >>> import latentpde as lp
+        >>> from latentpde.nn import PRESETS, Units
+        >>> data = lp.Observation.from_dataset(lp.simulate("helmholtz", num=2, seed=0, shape=(32, 32)))
+        >>> units = Units(lp.Latent(lp.pde.get_family("helmholtz"), num_modes=2), num_modes=2)
+        >>> network = InferenceEncoder(PRESETS["compact"], units.size, units.num_prior)
+        >>> tuple(network(Conditions.of(data, units, PRESETS["compact"].num_probes)).shape)
+        (2, 19)
     """
 
     def __init__(self, size: NetworkSize, num_latent: int, num_prior: int):
@@ -27,7 +36,7 @@ class InferenceEncoder(nn.Module):
         widths = [self.case.width] + [size.encoder_width] * (size.encoder_layers - 1)
         hidden = [nn.Sequential(nn.Linear(a, b), nn.LayerNorm(b), nn.GELU()) for a, b in pairwise(widths)]
         output = nn.Linear(widths[-1], num_latent)
-        nn.init.zeros_(output.weight)  # begins at the prior's mode
+        nn.init.zeros_(output.weight)  # before training, the latent is the centre of the prior
         nn.init.zeros_(output.bias)
         self.layers = nn.Sequential(*hidden, output)
         self.step = Gains(self.case.width, num_latent) if size.num_probes else None

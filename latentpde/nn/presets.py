@@ -1,4 +1,4 @@
-"""Sizes of the networks."""
+"""Sizes of the networks, and the presets to choose from."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ from latentpde.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSize:
-    """Everything that shapes the networks, besides the latent's own size.
+    """Everything that shapes the networks, besides the latent's own size. All numbers are positive, but for the number
+    of probes, which may be 0.
 
     Args:
-        channels: of the three stages of the CNN that sees readings.
-        state_channels: of the three stages of the CNN that sees the initial state.
-        pool: side of the grid that the CNNs' features are averaged to; 1 averages over the whole domain, which
-            forgets where things are but for what the edges betray.
-        groups: of GroupNorm.
-        num_probes: coefficients at which the residual is asked for before anything is learnt; 0 for none.
-        observation_width, state_width, probe_width, step_width: of the embeddings of readings, initial state, probes
-            and diffusion step.
-        encoder_width: of the inference encoder's hidden layers.
-        encoder_layers: of the inference encoder, the output layer included.
-        denoiser_width: of the denoiser's residual blocks.
-        denoiser_blocks: how many there are.
+        channels: channels of the three stages of the convolutions that see readings.
+        state_channels: channels of the three stages of the convolutions that see the initial state.
+        pool: side of the grid that the convolutions' features are averaged to; 1 averages over the whole domain, so
+            that all sense of place is lost, but for what padding at the edges tells.
+        groups: groups of GroupNorm; every number of channels must be a multiple of it.
+        num_probes: number of coefficient vectors at which the network is told the residual (`latentpde.nn.probes`); 0
+            for none.
+        observation_width, state_width, probe_width, step_width: widths of the embeddings of readings, initial state,
+            probes and diffusion step; the last must be even.
+        encoder_width: width of the inference encoder's hidden layers.
+        encoder_layers: linear layers of the inference encoder, the output layer included.
+        denoiser_width: width of the denoiser's residual blocks.
+        denoiser_blocks: number of the denoiser's residual blocks.
+
+    Example:
+        >>> PRESETS["compact"].denoiser_blocks
+        3
     """
 
     channels: tuple[int, int, int]
@@ -52,7 +58,7 @@ class NetworkSize:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> NetworkSize:
-        """From JSON, which has lists for tuples."""
+        """A size from its fields as JSON has them, with lists for tuples."""
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         return cls(**fields)
 

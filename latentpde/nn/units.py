@@ -2,12 +2,13 @@ r"""The latent as networks see it: in units of the prior.
 
 A family's regimes differ in the bounds of their coefficients and in the strength :math:`\tau` of their source, and one
 network serves them all. So it works with :math:`w = [r, q / \tau]`, whose prior is the same for every regime: standard
-logistic and standard normal. What the units hide it needs to know all the same, to tell what :math:`w` does to a field;
-that is the vector `prior`: each bound as a place between the family's own bounds, -1 to 1, and :math:`\log \tau`.
+logistic and standard normal. What these units hide, a network is told beside them, since it decides what :math:`w` does
+to a field: the vector `Units.prior` holds each bound as a place between the family's own bounds, from -1 to 1, and
+:math:`\log \tau`.
 
-A network has one number of source modes. Where a latent has another, modes that both have are passed on in these
-units, modes that only one has are dropped or zero, and the network is told the :math:`\tau` that gives its own modes
-the same amplitude. Without a source the network's source goes nowhere.
+A network has one number of Fourier modes of the source. Where a latent has another, modes that both have are passed on,
+modes that only one has are dropped or zero, and the network is told the :math:`\tau` that gives its own modes the same
+amplitude. Where a latent has no source, the network's is dropped.
 """
 
 from __future__ import annotations
@@ -24,11 +25,20 @@ from latentpde.latent import Latent, source_scale
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Between a latent's own units and a network's.
+    """The way between raw latents ``z`` and a network's units ``w``.
 
     Args:
         latent: layout and prior of ``z``.
-        num_modes: of the network's source.
+        num_modes: Fourier modes of the network's source per half axis.
+
+    Example:
+        >>> from latentpde.pde import get_family
+        >>> units = Units(Latent(get_family("helmholtz"), source_prior_std=0.5, num_modes=2), num_modes=2)
+        >>> z = torch.ones(19)
+        >>> units.from_latent(z)[[0, 3]]  # a raw coefficient stays, the source is in units of its prior
+        tensor([1., 2.])
+        >>> bool((units.to_latent(units.from_latent(z)) == z).all())
+        True
     """
 
     latent: Latent
@@ -36,15 +46,17 @@ class Units:
 
     @property
     def size(self) -> int:
-        """Entries of ``w``."""
+        """Number of entries of ``w``."""
         return self.latent.num_coefficients + 4 * self.num_modes**2
 
     @property
     def num_prior(self) -> int:
+        """Number of entries of `prior`."""
         return 2 * self.latent.num_coefficients + 1
 
     @property
     def prior(self) -> Float[Tensor, " prior"]:
+        """What a network is told of the prior: bounds relative to the family's, and the source's log strength."""
         own, whole = self.latent.bounds, self.latent.family.bounds
         middle, half = whole.mean(1, keepdim=True), whole.diff(dim=1) / 2
         std = self.latent.source_prior_std
@@ -53,20 +65,20 @@ class Units:
         return torch.cat([((own - middle) / half).flatten(), own.new_tensor([math.log(std)])])
 
     def to_latent(self, w: Float[Tensor, "*batch unit"]) -> Float[Tensor, "*batch latent"]:
-        """``z`` of ``w``."""
+        """From ``w`` to ``z``."""
         r, q = w.split([self.latent.num_coefficients, w.shape[-1] - self.latent.num_coefficients], dim=-1)
         q = change_modes(q, self.num_modes, self.latent.num_modes)
         return torch.cat([r, self.latent.source_prior_std * q], dim=-1)
 
     def from_latent(self, z: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch unit"]:
-        """``w`` of ``z``; source that ``z`` does not have is zero."""
+        """From ``z`` to ``w``; Fourier modes that ``z`` does not have are zero."""
         r, q = self.latent.split(z)
         return torch.cat(
             [r, change_modes(q / self.latent.source_prior_std, self.latent.num_modes, self.num_modes)], dim=-1
         )
 
     def gradient(self, slope: Float[Tensor, "*batch latent"]) -> Float[Tensor, "*batch unit"]:
-        """Derivatives by ``w`` of what has the derivatives ``slope`` by ``z``."""
+        """The gradient with respect to ``w`` of a function whose gradient with respect to ``z`` is ``slope``."""
         r, q = self.latent.split(slope)
         return torch.cat(
             [r, change_modes(q * self.latent.source_prior_std, self.latent.num_modes, self.num_modes)], dim=-1
@@ -74,7 +86,16 @@ class Units:
 
 
 def change_modes(q: Float[Tensor, "*batch old"], old: int, new: int) -> Float[Tensor, "*batch new"]:
-    """The same source coefficients in a smaller or larger block; what is new is zero."""
+    """The same source in a smaller or larger block of Fourier modes; modes that are new are zero.
+
+    Args:
+        q: source coefficients, laid out as in `latentpde.latent`.
+        old, new: modes per half axis that they have, and that they are to have.
+
+    Example:
+        >>> change_modes(torch.ones(4), old=1, new=2).sum()
+        tensor(4.)
+    """
     if old == new:
         return q
     if not old or not new:

@@ -32,20 +32,21 @@ SHIPPED = "shipped"
 
 
 class Manifest(BaseModel):
-    """What a file of weights is.
+    """What a file of weights is, and how it came to be.
 
     Args:
         format: version of this layout.
         family, coefficients: the PDE family and the names of its coefficients, in order.
-        role: which network.
-        size: of the network.
-        num_modes: of its source.
-        mean, std: of the latents it has learnt, in the prior's units; none for the encoder.
-        schedule: of the noise; none for the encoder.
+        role: which network it is.
+        size: the fields of its `NetworkSize`.
+        num_modes: Fourier modes of its source per half axis.
+        mean, std: mean and standard deviation of the latents that it has learnt, in units of the prior; None for the
+            encoder.
+        schedule: the fields of its noise `Schedule`; None for the encoder.
         training: configuration, length and final losses of the training.
-        conditions: what it was trained on: grid, time, noise, regimes.
-        latentpde: version that wrote it.
-        sha256: of the file of tensors.
+        conditions: what it was trained on: grid, times, noise, regimes and their priors.
+        latentpde: version of the package that wrote it.
+        sha256: hash of the file of tensors.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -67,13 +68,14 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A network with what is needed to use it."""
+    """A trained network with what is needed to use it, from `load_weights`."""
 
     network: nn.Module
     manifest: Manifest
 
     @property
     def statistics(self) -> Statistics:
+        """Mean and standard deviation that a denoiser's latents are normalised by."""
         mean, std = self.manifest.mean, self.manifest.std
         assert mean is not None
         assert std is not None
@@ -81,25 +83,41 @@ class Trained:
 
     @property
     def schedule(self) -> Schedule:
+        """The noise schedule that a denoiser was trained with."""
         values = dict(self.manifest.schedule or {})
         return Schedule(num_steps=int(values.pop("num_steps")), **values)
 
     @property
     def num_parameters(self) -> int:
+        """Number of the network's parameters."""
         return sum(p.numel() for p in self.network.parameters())
 
     def units(self, latent: Latent) -> Units:
+        """The way between some raw latents and the network's units."""
         return Units(latent, self.manifest.num_modes)
 
 
 def build(role: str, size: NetworkSize, num_latent: int, num_prior: int) -> InferenceEncoder | Denoiser:
-    """A network as yet untrained."""
+    """A network that is not trained yet.
+
+    Args:
+        role: ``encoder``, or any other for a denoiser.
+        size: widths and depths.
+        num_latent: number of entries of the latent.
+        num_prior: number of entries of the vector that describes the prior.
+    """
     kind = InferenceEncoder if role == "encoder" else Denoiser
     return kind(size, num_latent, num_prior)
 
 
 def save_weights(folder: Path, state: dict[str, Tensor], manifest: Manifest) -> Path:
-    """Write both files; the manifest gets the tensors' hash. Returns its path."""
+    """Write a network's parameters and their manifest; returns the manifest's path.
+
+    Args:
+        folder: made where it is missing.
+        state: the parameters, by name; written in half precision.
+        manifest: the hash of the tensors is filled in.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     content = save({name: value.detach().cpu().half().contiguous() for name, value in state.items()})
     manifest = manifest.model_copy(update={"sha256": hashlib.sha256(content).hexdigest()})
@@ -110,12 +128,23 @@ def save_weights(folder: Path, state: dict[str, Tensor], manifest: Manifest) -> 
 
 
 def load_weights(role: str, family: Family, weights: str | Path = SHIPPED) -> Trained:
-    """A trained network, ready to use.
+    """Load a trained network, ready to use.
+
+    Raises `UsageError` where there is none, and `DataError` where its files are damaged, do not belong together, or are
+    for another family or version.
 
     Args:
-        role: ``encoder``, or ``denoiser_`` and the kind of latents.
-        family: that it must be for.
-        weights: a folder; by default what comes with the package.
+        role: ``encoder``, or ``denoiser_`` and the kind of latents that it has learnt.
+        family: the PDE family that it must be for.
+        weights: the folder it is in; by default the one that comes with the package.
+
+    Example:
+        >>> from latentpde.pde import get_family
+        >>> denoiser = load_weights("denoiser_true", get_family("helmholtz"))
+        >>> denoiser.schedule
+        Schedule(num_steps=400, beta_start=0.00025, beta_end=0.05)
+        >>> denoiser.manifest.conditions["noise_std"]
+        0.15
     """
     folder = Path(str(files("latentpde.nn") / "trained")) if str(weights) == SHIPPED else Path(weights)
     base = folder / f"{family.name}-{role}"

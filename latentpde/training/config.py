@@ -1,4 +1,7 @@
-"""What a training run is: one TOML file per family and size, checked before anything is computed."""
+"""The configuration of a training: one TOML file per family and size, checked before anything is computed.
+
+Each class here is a table of that file, and its fields are explained where they are declared.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from latentpde.diffusion import Schedule
 from latentpde.errors import UsageError
+from latentpde.estimators.map import Map
 from latentpde.nn.presets import PRESETS, NetworkSize
 from latentpde.pde import families
 from latentpde.simulation import regimes
@@ -23,15 +28,15 @@ class _Table(BaseModel):
 
 
 class DataTable(_Table):
-    """Where cases come from.
+    """``[data]``: the simulated cases that networks are trained and validated on.
 
     Args:
-        num_per_regime: training cases of each regime of the family.
-        num_validation: validation cases of each.
-        noise_std: of the readings.
-        shape: the fine grid.
-        pooling: fine cells per coarse cell and side.
-        num_modes: of the source.
+        num_per_regime: training cases of each regime.
+        num_validation: validation cases of each regime.
+        noise_std: standard deviation of the readings' noise.
+        shape: cells ``(ny, nx)`` of the fine grid that cases are simulated on.
+        pooling: fine cells per coarse cell and axis; readings are of coarse cells.
+        num_modes: Fourier modes of the source per half axis.
     """
 
     num_per_regime: int = Field(default=5000, ge=1)
@@ -43,16 +48,16 @@ class DataTable(_Table):
 
 
 class StageTable(_Table):
-    """How a network is trained.
+    """How any network is trained: by AdamW, with a learning rate that rises along a line and falls along a cosine.
 
     Args:
-        epochs: passes over all cases.
+        epochs: passes over all training cases.
         batch_size: cases per step and process; all of one regime.
-        learning_rate: highest of the cosine.
-        warmup: share of all steps in which the rate rises.
-        weight_decay: of AdamW.
-        clip: largest norm of the gradient.
-        ema_decay: of the average that becomes the weights.
+        learning_rate: the highest learning rate.
+        warmup: share of all steps in which the learning rate rises, from 0 to 1.
+        weight_decay: AdamW's weight decay.
+        clip: largest norm of the gradient of all parameters; a longer one is shortened.
+        ema_decay: decay per step of the moving average of the parameters, which becomes the weights.
     """
 
     epochs: int = Field(ge=1)
@@ -65,10 +70,10 @@ class StageTable(_Table):
 
 
 class EncoderTable(StageTable):
-    """The inference encoder.
+    """``[encoder]``: the inference encoder, which `enc` uses. It also takes what `StageTable` has.
 
     Args:
-        latent_weight: ``lambda``, the penalty on the latent.
+        latent_weight: ``lambda``, the weight of the penalty on the latent's squared norm.
     """
 
     epochs: int = Field(default=400, ge=1)
@@ -76,30 +81,32 @@ class EncoderTable(StageTable):
 
 
 class DenoiserTable(StageTable):
-    """A denoiser.
+    """``[denoiser_enc]``, ``[denoiser_map]`` and ``[denoiser_true]``: a denoiser for each kind of target, the latents
+    that it learns: the encoder's, MAP estimates, or the simulator's own. It also takes what `StageTable` has.
 
     Args:
-        obs_weight: ``lambda_obs``, of the observation term.
-        coefficient_weight: of the coefficients' entries in the denoising loss, beside 1 for the source's. The best
-            denoiser does not depend on it, but a few entries of hundreds are learnt slowly.
-        draws: steps and noises per case and batch: what is known of a case takes longer than denoising it.
-        drop: probability that the conditioning is dropped.
-        num_steps, beta_start, beta_end: the schedule of noise.
-        map_steps, map_restarts: of the MAP estimates that are its targets, where they are.
-        map_draws: sets of readings per case that MAP estimates are made for; epochs take turns.
+        obs_weight: ``lambda_obs``, the weight of the observation term in the loss.
+        coefficient_weight: weight of the coefficients' entries in the denoising loss, where the source's have 1. The
+            best denoiser does not depend on it, but a few entries among hundreds are learnt slowly.
+        noises_per_case: diffusion steps and noises that each case of a batch is shown with: embedding a case takes
+            longer than denoising it.
+        drop: probability that a case's conditioning is dropped, so that the network learns to do without.
+        num_steps, beta_start, beta_end: the noise schedule (`latentpde.diffusion.Schedule`).
+        map_steps, map_restarts: ``num_steps`` and ``num_restarts`` of `map`, where MAP estimates are the targets.
+        map_reading_sets: sets of readings per case that MAP estimates are made for; epochs take turns.
     """
 
     epochs: int = Field(default=600, ge=1)
     obs_weight: float = Field(default=0.1, ge=0)
     coefficient_weight: float = Field(default=1.0, gt=0)
-    draws: int = Field(default=1, ge=1)
+    noises_per_case: int = Field(default=1, ge=1)
     drop: float = Field(default=0.1, ge=0, lt=1)
-    num_steps: int = Field(default=400, ge=1)
-    beta_start: float = Field(default=1e-4, gt=0, lt=1)
-    beta_end: float = Field(default=0.02, gt=0, lt=1)
-    map_steps: int = Field(default=300, ge=1)
-    map_restarts: int = Field(default=3, ge=1)
-    map_draws: int = Field(default=1, ge=1)
+    num_steps: int = Field(default=Schedule.num_steps, ge=1)
+    beta_start: float = Field(default=Schedule.beta_start, gt=0, lt=1)
+    beta_end: float = Field(default=Schedule.beta_end, gt=0, lt=1)
+    map_steps: int = Field(default=Map.num_steps, ge=1)
+    map_restarts: int = Field(default=Map.num_restarts, ge=1)
+    map_reading_sets: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
     def _rising(self) -> DenoiserTable:
@@ -109,15 +116,17 @@ class DenoiserTable(StageTable):
 
 
 class TrainingConfig(_Table):
-    """A family's networks. A stage without a table is not trained.
+    """The training of a family's networks: the top level of the file. A stage without a table is not trained.
 
     Args:
-        family: of PDEs; all its regimes are trained together.
-        preset: size of the networks.
+        family: name of the PDE family.
+        preset: size of the networks, a name of `latentpde.nn.PRESETS`.
         output: folder for data, checkpoints and, in the end, weights.
-        seed: same seed, same machine, same bits.
-        regimes: to train on, where not all of the family's.
-        mixed_precision: ``bf16`` on hardware that gains from it.
+        seed: seed of cases, readings and networks; the same seed gives the same bits on the same machine.
+        regimes: names of the regimes to train on together; by default all of the family's.
+        mixed_precision: ``no``, or ``bf16`` on hardware that gains from it.
+        data: the simulated cases.
+        encoder, denoiser_enc, denoiser_map, denoiser_true: the stages, one network each.
     """
 
     family: str
@@ -146,10 +155,12 @@ class TrainingConfig(_Table):
 
     @property
     def size(self) -> NetworkSize:
+        """The size of the networks."""
         return PRESETS[self.preset]
 
     @property
     def regime_names(self) -> list[str]:
+        """Names of the regimes to train on; raises `UsageError` where one is not of the family."""
         own = [regime.name for regime in regimes if regime.family == self.family]
         wrong = sorted(set(self.regimes or []) - set(own))
         if wrong or not own:
@@ -158,12 +169,23 @@ class TrainingConfig(_Table):
 
     @property
     def stages(self) -> list[Stage]:
-        """Those that are trained, in the order that lets each use the ones before."""
+        """The stages that are trained, in an order that lets each use the ones before."""
         return [stage for stage in STAGES if getattr(self, stage) is not None]
 
 
 def load_config(source: str | Path) -> TrainingConfig:
-    """From a TOML file, or by the name of a shipped configuration such as ``helmholtz-compact``."""
+    """Read and check a configuration; raises `UsageError` that names every field that is wrong.
+
+    Args:
+        source: a TOML file, or the name of a shipped configuration.
+
+    Example:
+        >>> config = load_config("helmholtz-compact")
+        >>> config.stages
+        ['encoder', 'denoiser_enc', 'denoiser_map', 'denoiser_true']
+        >>> config.denoiser_map.map_steps
+        80
+    """
     path = Path(source)
     shipped = files("latentpde.training") / "configs"
     if not path.suffix and not path.exists():

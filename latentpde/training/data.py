@@ -1,4 +1,4 @@
-"""Cases to train on: simulated once and kept; read anew, through new masks, every epoch.
+"""The cases that networks are trained on: simulated once and kept, and read anew, through new masks, every epoch.
 
 What is read of case ``i`` in epoch ``e`` depends on the seed, the regime, ``e`` and ``i`` alone. So a run that was
 interrupted meets the same readings, and processes that share the work need not talk about it.
@@ -30,14 +30,14 @@ _CHUNK = 100
 
 @dataclass(frozen=True, eq=False)
 class RegimeData:
-    """Clean cases of one regime, of the training or the validation split.
+    """Simulated cases of one regime, of the training or the validation split, before anything is read of them.
 
     Args:
-        simulation: where they come from.
-        seed: of masks and noise.
+        simulation: the simulation that they come from.
+        seed: seed of masks and noise.
         initial: coarse initial states.
-        clean: solutions on the coarse grid, before noise.
-        z: latents.
+        clean: solutions on the coarse grid, without noise.
+        z: the simulator's raw latents.
     """
 
     simulation: Simulation
@@ -51,14 +51,22 @@ class RegimeData:
 
     @property
     def decoder(self) -> Decoder:
+        """The decoder of the cases' latents."""
         return Decoder(self.simulation.latent, self.simulation.extent)
 
     @property
     def grid(self) -> Grid:
+        """The coarse grid that readings are of."""
         return self.simulation.grid.coarsen(self.simulation.pooling)
 
     def read(self, indices: np.ndarray, epoch: int) -> Observation:
-        """Some cases through the masks and the noise of one epoch. Validation cases have evaluation masks."""
+        """What is read of some cases in one epoch. Training cases have training masks of random sparsity, validation
+        cases have evaluation masks.
+
+        Args:
+            indices: the cases.
+            epoch: number of the epoch, which decides masks and noise.
+        """
         clean = self.clean[torch.from_numpy(indices)].double()
         drawn = [self._draw(int(index), epoch) for index in indices]
         mask = torch.from_numpy(np.stack([mask for mask, _ in drawn])[:, None]).expand(clean.shape)
@@ -81,7 +89,7 @@ class RegimeData:
 
     @property
     def name(self) -> str:
-        """Of the regime."""
+        """The name of the regime."""
         regime = self.simulation.regime
         return regime if isinstance(regime, str) else regime.name
 
@@ -89,12 +97,13 @@ class RegimeData:
 def load_or_simulate(
     config: TrainingConfig, split: str, *, make: bool = True, show_progress: bool = False
 ) -> list[RegimeData]:
-    """Each regime's cases, from the output folder where they are already.
+    """The cases of each regime, one set for each; simulated where the output folder does not have them yet.
 
     Args:
-        config: of the run.
+        config: the configuration of the training.
         split: ``train`` or ``validation``.
-        make: whether to write what is missing; false in processes that only read.
+        make: whether to simulate and write what is missing; false in processes that only read.
+        show_progress: draw a bar on a terminal, print lines elsewhere.
     """
     num = config.data.num_per_regime if split == "train" else config.data.num_validation
     result = []
@@ -121,7 +130,15 @@ def load_or_simulate(
 
 
 def batches(sets: list[RegimeData], batch_size: int, seed: int, epoch: int) -> list[tuple[int, np.ndarray]]:
-    """One epoch in random order: the number of a set, and cases of it. Cases that fill no batch sit this epoch out."""
+    """The batches of one epoch, in random order, as the number of a set and the cases of it. What is left of a set
+    and fills no batch is not visited in this epoch.
+
+    Args:
+        sets: cases, one set for each regime.
+        batch_size: cases per batch; a smaller set is one batch.
+        seed: seed of the order.
+        epoch: number of the epoch.
+    """
     rng = _generator(seed, "order", "train", epoch, 0)
     parts = []
     for number, data in enumerate(sets):
@@ -132,7 +149,7 @@ def batches(sets: list[RegimeData], batch_size: int, seed: int, epoch: int) -> l
 
 
 def on_device(observation: Observation, device: torch.device) -> Observation:
-    """The same readings, where a network's outputs are."""
+    """The same readings on another device, where a network's outputs are."""
     if device.type == "cpu":
         return observation
     names = ("values", "mask", "noise_std", "times", "initial")

@@ -1,4 +1,4 @@
-"""What happened in each epoch: a line of JSON each, and a figure at the end."""
+"""The log of a training: a line of JSON for each epoch, and a figure at the end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from latentpde.io.files import write_bytes
 
 
 class TrainingLog:
-    """The log of one stage.
+    """Losses of each epoch of one stage, kept in a file.
 
     Args:
-        path: of the JSONL file; lines of epochs after ``epoch``, which a resumed run does again, are dropped.
-        epoch: epochs done.
-        write: false in processes that leave it to another.
+        path: the JSONL file. Where it exists, its lines are read; those of epochs after ``epoch``, which a resumed
+            training does again, are dropped.
+        epoch: number of epochs done.
+        write: whether to write the file; false in processes that leave it to another.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     log = TrainingLog(Path(folder) / "log.jsonl", epoch=0)
+        ...     log.add(1, {"loss": 0.5}, {"loss": 0.6}, seconds=2.0)
+        >>> log.summary()
+        {'epochs': 1, 'losses': {'loss': 0.5}, 'validation': {'loss': 0.6}, 'seconds': 2}
     """
 
     def __init__(self, path: Path, epoch: int, *, write: bool = True):
@@ -30,6 +39,14 @@ class TrainingLog:
             write_bytes(path, "".join(json.dumps(row) + "\n" for row in self.rows).encode())
 
     def add(self, epoch: int, losses: dict[str, float], validation: dict[str, float], seconds: float) -> None:
+        """Add an epoch.
+
+        Args:
+            epoch: its number, from 1.
+            losses: mean losses over the training cases.
+            validation: mean losses over the validation cases.
+            seconds: how long it took.
+        """
         row = {"epoch": epoch, **losses, "validation": validation, "seconds": round(seconds, 3)}
         self.rows.append(row)
         try:
@@ -41,7 +58,7 @@ class TrainingLog:
             ) from error
 
     def summary(self) -> dict[str, Any]:
-        """For the record: the last epoch, and the whole time."""
+        """What a manifest records: losses of the last epoch, and the seconds that all epochs took."""
         last = self.rows[-1]
         return {
             "epochs": last["epoch"],
@@ -51,7 +68,7 @@ class TrainingLog:
         }
 
     def draw(self, path: Path, title: str) -> None:
-        """Losses over epochs as a PNG."""
+        """Draw losses over epochs and write them as a PNG."""
         from io import BytesIO
 
         from matplotlib.figure import Figure

@@ -8,38 +8,28 @@ the batches of an epoch, and their gradients are averaged.
 
 from __future__ import annotations
 
-import copy
 import functools
-import json
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from latentpde import __version__
 from latentpde.errors import DataError, UsageError
 from latentpde.nn import InferenceEncoder, Units
-from latentpde.nn.weights import FORMAT, Manifest, build, load_weights, save_weights
+from latentpde.nn.weights import build, load_weights, save_weights
 from latentpde.pde import get_family
 from latentpde.progress import Advance, progress
-from latentpde.training.checkpoints import (
-    Checkpoint,
-    checkpoint_paths,
-    optimiser_tensors,
-    restore_optimiser,
-    with_prefix,
-    without_prefix,
-)
+from latentpde.training.checkpoints import checkpoint_paths
 from latentpde.training.config import Stage, StageTable, TrainingConfig, load_config
 from latentpde.training.data import RegimeData, batches, load_or_simulate
 from latentpde.training.log import TrainingLog
 from latentpde.training.map_targets import map_targets
+from latentpde.training.records import make_manifest, stage_settings
+from latentpde.training.run import Run
 from latentpde.training.tasks import DenoiserTask, EncoderTask, Task, encoder_targets, statistics_of, true_targets
 
 if TYPE_CHECKING:
@@ -53,13 +43,22 @@ def train(
     stage: str | None = None,
     show_progress: bool = False,
 ) -> list[Path]:
-    """Train a family's networks; returns the manifests written.
+    """Train a family's networks; returns the paths of the manifests beside their weights.
 
     Args:
         source: a configuration, its TOML file, or the name of a shipped one.
         resume: go on where an earlier run stopped; stages that it finished are left as they are.
-        stage: this one alone.
-        show_progress: a bar on a terminal, lines elsewhere.
+        stage: the name of the only stage to train; by default all that the configuration has.
+        show_progress: draw a bar on a terminal, print lines elsewhere.
+
+    Example:
+        >>> import tempfile
+        >>> cases = {"num_per_regime": 2, "num_validation": 1, "shape": [16, 16], "num_modes": 2}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     settings = {"family": "helmholtz", "output": folder, "data": cases, "encoder": {"epochs": 1}}
+        ...     written = train(TrainingConfig.model_validate(settings))
+        >>> [path.name for path in written]
+        ['helmholtz-encoder.json']
     """
     config = source if isinstance(source, TrainingConfig) else load_config(source)
     if stage is not None and stage not in config.stages:
@@ -77,6 +76,7 @@ def train(
 
 
 def _train_stage(config: TrainingConfig, stage: Stage, folder: Path, show_progress: bool) -> None:
+    """One network, from its data to its weights."""
     table: StageTable = getattr(config, stage)
     accelerator = _accelerator(config.mixed_precision)
     show_progress = show_progress and accelerator.is_main_process
@@ -86,7 +86,8 @@ def _train_stage(config: TrainingConfig, stage: Stage, folder: Path, show_progre
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         network = build(stage, config.size, units.size, units.num_prior)
-    run = Run.start(accelerator, network, table, _record(config, stage, accelerator), folder / stage)
+    record = {**stage_settings(config, stage), "number of processes": accelerator.num_processes}
+    run = Run.start(accelerator, network, table, record, folder / stage)
     log = TrainingLog(folder / stage / "log.jsonl", run.epoch, write=accelerator.is_main_process)
 
     steps_per_epoch = len(batches(sets, table.batch_size, config.seed, 0)) // accelerator.num_processes
@@ -114,83 +115,8 @@ def _train_stage(config: TrainingConfig, stage: Stage, folder: Path, show_progre
             accelerator.wait_for_everyone()
     if accelerator.is_main_process:
         log.draw(folder / stage / "loss.png", f"{config.family}: {stage}")
-        save_weights(folder, run.average.state_dict(), _manifest(config, stage, task, sets, log))
+        save_weights(folder, run.average.module.state_dict(), make_manifest(config, stage, task, sets, log))
     accelerator.wait_for_everyone()
-
-
-@dataclass(eq=False)
-class Run:
-    """A network on its way.
-
-    Args:
-        accelerator: devices and processes.
-        model: as accelerate wraps it.
-        average: moving average of its parameters, which becomes the weights.
-        optimiser: AdamW.
-        table: settings.
-        record: what a checkpoint must have been made with.
-        epoch: epochs done.
-    """
-
-    accelerator: Accelerator
-    model: nn.Module
-    average: nn.Module
-    optimiser: Any
-    table: StageTable
-    record: dict[str, Any]
-    epoch: int = 0
-
-    @classmethod
-    def start(
-        cls, accelerator: Accelerator, network: nn.Module, table: StageTable, record: dict[str, Any], folder: Path
-    ) -> Run:
-        """From the newest checkpoint in the folder, else from the beginning."""
-        checkpoint = Checkpoint.latest(folder)
-        average = copy.deepcopy(network)
-        if checkpoint is not None:
-            if checkpoint.record != record:
-                changed = [key for key in record if checkpoint.record.get(key) != record[key]]
-                raise UsageError(
-                    f"the checkpoints in {folder} were made with another {', '.join(changed)}; go on with what they "
-                    "were made with, or choose another output folder"
-                )
-            network.load_state_dict(without_prefix("model", checkpoint.tensors))
-            average.load_state_dict(without_prefix("average", checkpoint.tensors))
-        network, average = network.to(accelerator.device), average.to(accelerator.device)
-        optimiser = torch.optim.AdamW(network.parameters(), lr=table.learning_rate, weight_decay=table.weight_decay)
-        if checkpoint is not None:
-            restore_optimiser(optimiser, checkpoint.tensors)
-        model, prepared = accelerator.prepare(network, optimiser)
-        epoch = checkpoint.epoch if checkpoint is not None else 0
-        return cls(accelerator, model, average.requires_grad_(False), prepared, table, record, epoch)
-
-    def step(self, losses: Callable[[nn.Module], dict[str, Tensor]], done: int, total: int) -> dict[str, Tensor]:
-        """One step of the optimiser, after ``done`` of ``total``."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.table.learning_rate * rate_factor(done / total, self.table.warmup)
-        self.optimiser.zero_grad()
-        parts = losses(self.model)
-        self.accelerator.backward(parts["loss"])
-        self.accelerator.clip_grad_norm_(self.model.parameters(), self.table.clip)
-        self.optimiser.step()
-        decay = min(self.table.ema_decay, (1 + done) / (10 + done))  # short at first, to forget the beginning
-        with torch.no_grad():
-            current = self.accelerator.unwrap_model(self.model).parameters()
-            for kept, new in zip(self.average.parameters(), current, strict=True):
-                kept.lerp_(new, 1 - decay)
-        return {name: value.detach() for name, value in parts.items()}
-
-    def write(self, folder: Path) -> None:
-        model = self.accelerator.unwrap_model(self.model)
-        tensors = with_prefix("model", model.state_dict()) | with_prefix("average", self.average.state_dict())
-        Checkpoint(self.epoch, tensors | optimiser_tensors(self.optimiser), self.record).write(folder)
-
-
-def rate_factor(position: float, warmup: float) -> float:
-    """Of the learning rate: up along a line, then down along half a cosine."""
-    if position < warmup:
-        return max(position / warmup, 1e-3)
-    return 0.5 * (1 + math.cos(math.pi * (position - warmup) / max(1 - warmup, 1e-9)))
 
 
 def _epoch(
@@ -223,14 +149,14 @@ def _tasks(
     validation: list[RegimeData],
     show_progress: bool,
 ) -> tuple[Task, Task]:
-    """For training and for validation, which has targets of its own and drops nothing."""
+    """The tasks of training and of validation, which has targets of its own and drops no conditioning."""
     device, num_probes = accelerator.device, config.size.num_probes
     if stage == "encoder":
         assert config.encoder is not None
         task = EncoderTask(device, num_probes, config.encoder)
         return task, task
     table = getattr(config, stage)
-    num_readings = 0
+    num_reading_sets = 0
     if stage == "denoiser_true":
         targets = held_out = true_targets
     elif stage == "denoiser_enc":
@@ -238,15 +164,15 @@ def _tasks(
         assert isinstance(encoder, InferenceEncoder)
         targets = held_out = encoder_targets(encoder, device)
     else:
-        num_readings = table.map_draws
-        once = table.model_copy(update={"map_draws": 1})
+        num_reading_sets = table.map_reading_sets
+        once = table.model_copy(update={"map_reading_sets": 1})
         turns = slice(accelerator.process_index, None, accelerator.num_processes)
         targets = map_targets(folder / "map", table, sets, part=turns, show_progress=show_progress)
         held_out = map_targets(folder / "map-validation", once, validation, part=turns, show_progress=show_progress)
         accelerator.wait_for_everyone()
     statistics = statistics_of(targets, sets)
     return (
-        DenoiserTask(device, num_probes, table, statistics, targets, num_readings, config.seed),
+        DenoiserTask(device, num_probes, table, statistics, targets, num_reading_sets, config.seed),
         DenoiserTask(device, num_probes, table.model_copy(update={"drop": 0.0}), statistics, held_out, 1, config.seed),
     )
 
@@ -254,53 +180,12 @@ def _tasks(
 def _data(
     config: TrainingConfig, accelerator: Accelerator, show_progress: bool
 ) -> tuple[list[RegimeData], list[RegimeData]]:
+    """Cases for training and for validation; one process simulates what is missing, and all read it."""
     if accelerator.is_main_process:
         for split in ("train", "validation"):
             load_or_simulate(config, split, show_progress=show_progress)
     accelerator.wait_for_everyone()
     return load_or_simulate(config, "train", make=False), load_or_simulate(config, "validation", make=False)
-
-
-def _manifest(config: TrainingConfig, stage: Stage, task: Task, sets: list[RegimeData], log: TrainingLog) -> Manifest:
-    family, simulation = get_family(config.family), sets[0].simulation
-    denoising = isinstance(task, DenoiserTask)
-    return Manifest(
-        format=FORMAT,
-        family=family.name,
-        coefficients=list(family.coefficient_names),
-        role=stage,
-        size=asdict(config.size),
-        num_modes=config.data.num_modes,
-        mean=task.statistics.mean.tolist() if denoising else None,
-        std=task.statistics.std.tolist() if denoising else None,
-        schedule=asdict(task.schedule) if denoising else None,
-        training={"config": _settings(config, stage), **log.summary()},
-        conditions={
-            "grid": list(sets[0].grid.shape),
-            "times": list(simulation.times or ()),
-            "noise_std": config.data.noise_std,
-            "regimes": config.regime_names,
-            "prior": [Units(data.simulation.latent, config.data.num_modes).prior.tolist() for data in sets],
-        },
-        latentpde=__version__,
-    )
-
-
-def _settings(config: TrainingConfig, stage: Stage) -> dict[str, Any]:
-    table = getattr(config, stage).model_dump()
-    data = json.loads(config.data.model_dump_json())
-    return {
-        "preset": config.preset,
-        "seed": config.seed,
-        "mixed_precision": config.mixed_precision,
-        "regimes": config.regime_names,
-        "data": data,
-        stage: table,
-    }
-
-
-def _record(config: TrainingConfig, stage: Stage, accelerator: Accelerator) -> dict[str, Any]:
-    return {**_settings(config, stage), "number of processes": accelerator.num_processes}
 
 
 def _refuse_to_overwrite(folder: Path, family: str, stage: Stage) -> None:

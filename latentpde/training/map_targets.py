@@ -1,4 +1,5 @@
-"""MAP estimates of training cases, made a few at a time and kept, so that the work can be interrupted."""
+"""MAP estimates as targets of a denoiser: made a few cases at a time and kept in files, so that the work can be
+interrupted."""
 
 from __future__ import annotations
 
@@ -28,47 +29,48 @@ def map_targets(
     part: slice = slice(None),
     show_progress: bool = False,
 ) -> Targets:
-    """Targets for the readings of the first ``map_draws`` epochs.
+    """Targets: MAP estimates for the first ``map_reading_sets`` sets of readings of each case.
 
     Args:
-        folder: that keeps them.
-        table: how many steps and restarts.
-        sets: cases.
-        part: of the missing pieces, those that this process makes.
+        folder: where estimates are kept, and looked for before they are made.
+        table: how many sets of readings, and how many steps and restarts of `map`.
+        sets: cases, one set for each regime.
+        part: which of all files this process makes; others are left to other processes.
+        show_progress: draw a bar on a terminal, print lines elsewhere.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pieces = [
-        (data, draw, start)
+        (data, reading_set, start)
         for data in sets
-        for draw in range(table.map_draws)
+        for reading_set in range(table.map_reading_sets)
         for start in range(0, len(data), CASES_AT_ONCE)
     ]
     own = [piece for piece in pieces[part] if not _path(folder, *piece).exists()]
     num_missing = sum(min(CASES_AT_ONCE, len(data) - start) for data, _, start in own)
     with progress("MAP targets", num_missing, show=show_progress) as advance:
-        for data, draw, start in own:
+        for data, reading_set, start in own:
             indices = np.arange(start, min(start + CASES_AT_ONCE, len(data)))
-            observation = data.read(indices, draw)
+            observation = data.read(indices, reading_set)
             estimator = Map(num_steps=table.map_steps, num_restarts=table.map_restarts)
             found = estimator.estimate(observation, data.simulation.latent, num_draws=1, seed=data.seed)
-            write_tensors(_path(folder, data, draw, start), {"z": found.z[:, 0]}, {"key": _key(table, data)})
+            write_tensors(_path(folder, data, reading_set, start), {"z": found.z[:, 0]}, {"key": _key(table, data)})
             advance(len(indices))
     kept: dict[tuple[str, int], Tensor] = {}
 
-    def targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading: int) -> Tensor:
-        name = (data.name, reading)
+    def targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading_set: int) -> Tensor:
+        name = (data.name, reading_set)
         if name not in kept:
-            kept[name] = _read(folder, table, data, reading)
+            kept[name] = _read(folder, table, data, reading_set)
         units = Units(data.simulation.latent, data.simulation.num_modes)
         return units.from_latent(kept[name][torch.from_numpy(indices)])
 
     return targets
 
 
-def _read(folder: Path, table: DenoiserTable, data: RegimeData, draw: int) -> Tensor:
+def _read(folder: Path, table: DenoiserTable, data: RegimeData, reading_set: int) -> Tensor:
     parts = []
     for start in range(0, len(data), CASES_AT_ONCE):
-        path = _path(folder, data, draw, start)
+        path = _path(folder, data, reading_set, start)
         tensors, metadata = read_tensors(path)
         if metadata.get("key") != _key(table, data):
             raise DataError(f"{path} was made with other settings; delete {folder} or choose another output folder")
@@ -80,5 +82,5 @@ def _key(table: DenoiserTable, data: RegimeData) -> str:
     return json.dumps([table.map_steps, table.map_restarts, data.seed, len(data), data.simulation.noise_std])
 
 
-def _path(folder: Path, data: RegimeData, draw: int, start: int) -> Path:
-    return folder / f"{data.name}-{draw}-{start:06d}.safetensors"
+def _path(folder: Path, data: RegimeData, reading_set: int, start: int) -> Path:
+    return folder / f"{data.name}-{reading_set}-{start:06d}.safetensors"

@@ -1,10 +1,11 @@
-r"""What networks are trained for.
+r"""What networks are trained for: a loss for each kind of network, and the latents that denoisers learn.
 
-The encoder :math:`E_\psi` for what MAP minimises, through the fixed decoder:
+The encoder :math:`E_\psi` is trained for what MAP minimises, through the fixed decoder:
 
 .. math:: J(\hat z) + \lambda \lVert \hat z \rVert^2, \qquad \hat z = E_\psi(y, M, u_0)
 
-The denoiser for the noise, and for readings that its clean prediction explains, the more the less noise there was:
+The denoiser is trained to predict the noise, and so that its clean prediction explains the readings, the more so the
+less noise there was:
 
 .. math:: \overline{(\epsilon_\phi - \epsilon)^2} + \lambda_\text{obs}\, \bar\alpha_\tau J(\hat z_0)
 
@@ -39,7 +40,7 @@ class Task(ABC):
 
     Args:
         device: where the network is.
-        num_probes: that the network sees.
+        num_probes: probes that the network sees (`latentpde.nn.probes`).
     """
 
     device: torch.device
@@ -47,12 +48,25 @@ class Task(ABC):
 
     @abstractmethod
     def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
-        """``loss``, and what it is made of; a function of the arguments alone."""
+        """``loss``, which is minimised, and its parts. They are a function of the arguments alone.
+
+        Args:
+            model: the network.
+            data: the regime's cases.
+            indices: the cases of this batch.
+            epoch: number of the epoch, which decides what is read of them.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderTask(Task):
-    """The inference encoder's."""
+    """The loss of the inference encoder.
+
+    Args:
+        device: where the network is.
+        num_probes: probes that the network sees (`latentpde.nn.probes`).
+        table: the settings.
+    """
 
     table: EncoderTable
 
@@ -68,37 +82,43 @@ class EncoderTask(Task):
         return {"loss": residual + self.table.latent_weight * size, "residual": residual, "rmse": error}
 
 
-Targets = Callable[[RegimeData, np.ndarray, Observation, int], Tensor]  # in the prior's units
+# From cases (a regime's, and which of them), what was read of them and the number of that set of readings, to the
+# latents that a denoiser is to learn, in units of the prior.
+Targets = Callable[[RegimeData, np.ndarray, Observation, int], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class DenoiserTask(Task):
-    """A denoiser's.
+    """The loss of a denoiser.
 
     Args:
-        table: of its settings.
-        statistics: of the targets, which it sees normalised.
-        targets: latents to learn, given cases and what was read of them.
-        num_readings: sets of readings that there are targets for; 0 where any have them.
-        seed: of steps, noise and dropped conditioning.
+        device: where the network is.
+        num_probes: probes that the network sees (`latentpde.nn.probes`).
+        table: the settings.
+        statistics: mean and standard deviation of the targets, which the network sees normalised.
+        targets: the latents to learn.
+        num_reading_sets: sets of readings per case that there are targets for, which epochs take in turn; 0 where
+            any readings have targets, and each epoch reads anew.
+        seed: seed of diffusion steps, noises and dropped conditioning.
     """
 
     table: DenoiserTable
     statistics: Statistics
     targets: Targets
-    num_readings: int
+    num_reading_sets: int
     seed: int
 
     @property
     def schedule(self) -> Schedule:
+        """The noise schedule."""
         return Schedule(num_steps=self.table.num_steps, beta_start=self.table.beta_start, beta_end=self.table.beta_end)
 
     def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
-        reading = epoch % self.num_readings if self.num_readings else epoch
-        observation = data.read(indices, reading)
+        reading_set = epoch % self.num_reading_sets if self.num_reading_sets else epoch
+        observation = data.read(indices, reading_set)
         units = Units(data.simulation.latent, data.simulation.num_modes)
         conditions = Conditions.of(observation, units, self.num_probes).to(self.device)
-        target = self.statistics.normalise(self.targets(data, indices, observation, reading).double())
+        target = self.statistics.normalise(self.targets(data, indices, observation, reading_set).double())
         drawn = self._draw(target.shape, (zlib.crc32(data.name.encode()), epoch, int(indices[0])))
         step, noise, keep = (part.to(self.device) for part in drawn)
         noisy = self.schedule.add_noise(target.float().to(self.device)[:, None], noise, step.cpu())
@@ -126,29 +146,40 @@ class DenoiserTask(Task):
         # regime, epoch and first case tell batches apart
         seed = int(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0] >> 1)
         generator = torch.Generator().manual_seed(seed)
-        num, draws = shape[0], self.table.draws
-        step = torch.randint(self.table.num_steps, (num, draws), generator=generator)
-        noise = torch.randn((num, draws, *shape[1:]), generator=generator)
+        num, noises = shape[0], self.table.noises_per_case
+        step = torch.randint(self.table.num_steps, (num, noises), generator=generator)
+        noise = torch.randn((num, noises, *shape[1:]), generator=generator)
         return step, noise, torch.rand(num, generator=generator) >= self.table.drop
 
 
-def true_targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading: int) -> Tensor:
-    """The simulator's own latents."""
+def true_targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading_set: int) -> Tensor:
+    """Targets: the simulator's own latents."""
     return _units(data).from_latent(data.z[torch.from_numpy(indices)].double())
 
 
 def encoder_targets(encoder: InferenceEncoder, device: torch.device) -> Targets:
-    """What a trained encoder makes of the same readings."""
+    """Targets: what a trained encoder makes of the same readings.
+
+    Args:
+        encoder: the trained network.
+        device: where it is.
+    """
 
     @torch.no_grad()
-    def targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading: int) -> Tensor:
+    def targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading_set: int) -> Tensor:
         return encoder(Conditions.of(observation, _units(data), encoder.case.num_probes).to(device)).cpu()
 
     return targets
 
 
 def statistics_of(targets: Targets, sets: list[RegimeData], most: int = 1000) -> Statistics:
-    """Mean and standard deviation of targets over all regimes, from the first cases of each."""
+    """Mean and standard deviation of targets over all regimes.
+
+    Args:
+        targets: the latents to learn.
+        sets: training cases, one set for each regime.
+        most: cases of each regime that are looked at, the first ones.
+    """
     parts = []
     for data in sets:
         indices = np.arange(min(len(data), most))

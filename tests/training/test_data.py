@@ -80,7 +80,7 @@ def test_an_epoch_visits_every_case_once_in_an_order_of_its_own(cases):
 
 def test_map_targets_are_kept_and_only_missing_ones_made_again(cases, tmp_path, monkeypatch):
     monkeypatch.setattr("latentpde.training.map_targets.CASES_AT_ONCE", 3)
-    table = config(tmp_path, denoiser_map={**DENOISER, "map_draws": 2}).denoiser_map
+    table = config(tmp_path, denoiser_map={**DENOISER, "map_reading_sets": 2}).denoiser_map
     assert table is not None
     made, estimate = [], Map.estimate
     monkeypatch.setattr(Map, "estimate", lambda *a, **o: made.append(1) or estimate(*a, **o))

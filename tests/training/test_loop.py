@@ -21,7 +21,8 @@ from latentpde.nn.weights import build, load_weights
 from latentpde.pde import families
 from latentpde.training.checkpoints import Checkpoint, checkpoint_paths
 from latentpde.training.data import load_or_simulate
-from latentpde.training.loop import Run, rate_factor, train
+from latentpde.training.loop import train
+from latentpde.training.run import Run
 from latentpde.training.tasks import DenoiserTask, EncoderTask, statistics_of, true_targets
 
 pytestmark = pytest.mark.usefixtures("tiny_preset")
@@ -126,7 +127,7 @@ def interrupted(monkeypatch, settings, after, error=KeyboardInterrupt):
 
 @pytest.mark.parametrize("stage", ["encoder", "denoiser_true", "denoiser_map"])
 def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(tmp_path, monkeypatch, stage):
-    table = {"epochs": 4, "batch_size": 4} if stage == "encoder" else {**DENOISER, "epochs": 4, "map_draws": 2}
+    table = {"epochs": 4, "batch_size": 4} if stage == "encoder" else {**DENOISER, "epochs": 4, "map_reading_sets": 2}
     train(config(tmp_path / "whole", **{stage: table}))
     broken = config(tmp_path / "broken", **{stage: table})
     interrupted(monkeypatch, broken, after=1)
@@ -227,14 +228,6 @@ def test_missing_accelerate_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(UsageError, match=r"latentpde\[train\]"):
         train(config(tmp_path, encoder={"epochs": 1}))
-
-
-def test_the_rate_rises_and_falls():
-    factors = [rate_factor(position, 0.1) for position in np.linspace(0, 1, 101)]
-    assert factors[0] < 0.01
-    assert max(factors) == pytest.approx(1)
-    assert np.argmax(factors) == 10
-    assert factors[-1] == pytest.approx(0, abs=1e-9)
 
 
 def test_an_unknown_stage_is_refused(tmp_path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,12 +18,28 @@ from torch import Tensor
 from latentpde.errors import UsageError
 from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.estimators.base import Estimator, make_estimator, methods
+from latentpde.estimators.seeds import snapshot_generators
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 
+CHUNK_VALUES = 2**23  # values of fields that a method holds at once: 64 MB
 _BACKGROUND_DRAWS = 12  # for a background whose mean is that of its draws
 _CASES_AT_ONCE = 64
+
+
+class Analysis(NamedTuple):
+    """What a method found for some snapshots.
+
+    Attributes:
+        mean: the corrected fields.
+        variance: their error's variance, or ``None`` where the method does not know it.
+        draws: draws of the field, one for a method without a spread.
+    """
+
+    mean: Float[Tensor, "snapshot y x"]
+    variance: Float[Tensor, "snapshot y x"] | None
+    draws: Float[Tensor, "snapshot draw y x"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +68,10 @@ class CorrectedBackground(Estimator):
         )
         return self.analyse(observation, background, num_draws=num_draws, seed=seed)
 
-    @abstractmethod
     def analyse(
         self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
     ) -> FieldPosterior:
-        """Correct a given background towards the readings.
+        """Correct a given background towards the readings, as many snapshots at once as fit in memory.
 
         Args:
             observation: the readings of all cases at all times.
@@ -64,42 +79,42 @@ class CorrectedBackground(Estimator):
             num_draws: posterior draws per case, where the method gives several.
             seed: seed of all random numbers.
         """
-
-    def posterior(
-        self,
-        observation: Observation,
-        readings: FieldReadings,
-        background: Float[Tensor, "snapshot y x"],
-        seed: int,
-        *,
-        draws: list[Float[Tensor, "_ draw y x"]],
-        means: list[Float[Tensor, "_ y x"]],
-        variances: list[Float[Tensor, "_ y x"]],
-    ) -> FieldPosterior:
-        """The posterior of all cases, from what was found for some snapshots after others.
-
-        Args:
-            observation: the readings of all cases at all times.
-            readings: the same as readings of gridded fields.
-            background: the fields that were corrected.
-            seed: the seed, for the record.
-            draws, means, variances: parts of the draws, analyses and analysis variances, in the order of the snapshots;
-                no variances where the method does not know them.
-        """
-        shape, mean = (len(observation), len(observation.times)), torch.cat(means)
+        readings, fields = FieldReadings.of(observation), background.flatten(0, 1)
+        generators = snapshot_generators(observation, seed)
+        step = max(1, CHUNK_VALUES // (self._num_fields(readings, num_draws) * fields[0].numel()))
+        parts = [
+            self._analyse_together(readings[here], fields[here], generators[here], num_draws)
+            for here in (slice(start, start + step) for start in range(0, len(readings), step))
+        ]
+        shape, mean = (len(observation), len(observation.times)), torch.cat([part.mean for part in parts])
+        variances = [part.variance for part in parts if part.variance is not None]
         return FieldPosterior(
             observation=observation,
             method=self.name,
             settings=self.settings(seed),
             diagnostics={
-                "background_rms_residual": rms_residual(readings, background).unflatten(0, shape).mean(1).numpy(),
-                "rms_residual": rms_residual(readings, mean).unflatten(0, shape).mean(1).numpy(),
+                "background_rms_residual": _rms_residual(readings, fields).unflatten(0, shape).mean(1).numpy(),
+                "rms_residual": _rms_residual(readings, mean).unflatten(0, shape).mean(1).numpy(),
             },
             native=observation.fine_grid,
-            values=torch.cat(draws).unflatten(0, shape).movedim(1, 2),
+            values=torch.cat([part.draws for part in parts]).unflatten(0, shape).movedim(1, 2),
             mean_values=mean.unflatten(0, shape),
-            variance=torch.cat(variances).unflatten(0, shape) if variances else None,
+            variance=torch.cat(variances).unflatten(0, shape) if len(variances) == len(parts) else None,
         )
+
+    @abstractmethod
+    def _num_fields(self, readings: FieldReadings, num_draws: int) -> int:
+        """How many fields the method holds at once for each snapshot, which decides how many are treated together."""
+
+    @abstractmethod
+    def _analyse_together(
+        self,
+        readings: FieldReadings,
+        background: Float[Tensor, "snapshot y x"],
+        generators: list[np.random.Generator],
+        num_draws: int,
+    ) -> Analysis:
+        """Correct the backgrounds of some snapshots, each with random numbers from its own generator."""
 
 
 def background_fields(
@@ -162,7 +177,7 @@ def normal_readings(
     return noise * torch.sqrt(readings.variance)[:, None]
 
 
-def rms_residual(readings: FieldReadings, fields: Float[Tensor, "snapshot y x"]) -> Float[Tensor, " snapshot"]:
+def _rms_residual(readings: FieldReadings, fields: Float[Tensor, "snapshot y x"]) -> Float[Tensor, " snapshot"]:
     """Root mean square of the readings less what a field predicts of them."""
     squared = (readings.values - readings.predict(fields)) ** 2
     return torch.sqrt(squared.sum(-1) / readings.is_reading.sum(-1).clamp(min=1))

@@ -31,16 +31,11 @@ from annotated_types import Ge, Le
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.estimators.assimilation.background import CorrectedBackground, normal_fields, normal_readings
+from latentpde.estimators.assimilation.background import Analysis, CorrectedBackground, normal_fields, normal_readings
 from latentpde.estimators.assimilation.localisation import Taper
 from latentpde.estimators.assimilation.readings import FieldReadings
-from latentpde.estimators.seeds import snapshot_generators
 from latentpde.grid import Grid
-from latentpde.observation import Observation
-from latentpde.posterior import FieldPosterior
 from latentpde.validation import NotNegative, Positive
-
-_CHUNK_VALUES = 2**23  # values of members, or of readings' footprints, held at once: 64 MB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,39 +82,28 @@ class EnKF(CorrectedBackground):
     post_length: NotNegative = 0.06
     correction: NotNegative = 0.0
 
-    def analyse(
-        self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
-    ) -> FieldPosterior:
-        """Build the ensemble around a given background; see `CorrectedBackground.analyse`."""
-        readings, fields = FieldReadings.of(observation), background.flatten(0, 1)
-        generators = snapshot_generators(observation, seed)
-        num_members = max(self.num_members, num_draws)
-        footprints = readings.values.shape[1] if self.localisation else 0
-        step = max(1, _CHUNK_VALUES // (max(num_members, footprints) * fields[0].numel()))
-        means, variances, draws = [], [], []
-        for start in range(0, len(readings), step):
-            here = slice(start, start + step)
-            members = self.filter(readings[here], fields[here], generators[here], num_members)
-            means.append(members.mean(1))
-            variances.append(members.var(1))
-            draws.append(members[:, :num_draws].clone())
-        return self.posterior(observation, readings, fields, seed, draws=draws, means=means, variances=variances)
+    def _num_fields(self, readings: FieldReadings, num_draws: int) -> int:
+        footprints = readings.values.shape[1] if self.localisation else 0  # of the taper
+        return max(self.num_members, num_draws, footprints)
 
-    def filter(
+    def _analyse_together(
+        self,
+        readings: FieldReadings,
+        background: Float[Tensor, "snapshot y x"],
+        generators: list[np.random.Generator],
+        num_draws: int,
+    ) -> Analysis:
+        members = self._filter(readings, background, generators, max(self.num_members, num_draws))
+        return Analysis(members.mean(1), members.var(1), members[:, :num_draws].clone())
+
+    def _filter(
         self,
         readings: FieldReadings,
         background: Float[Tensor, "snapshot y x"],
         generators: list[np.random.Generator],
         num_members: int,
     ) -> Float[Tensor, "snapshot member y x"]:
-        """The ensemble after all cycles, for as many snapshots as fit in memory.
-
-        Args:
-            readings: the readings of the snapshots.
-            background: the fields that the ensembles start around.
-            generators: where each snapshot's random numbers come from.
-            num_members: the size of the ensemble.
-        """
+        """The ensemble around the background after all cycles."""
         grid, shorter = readings.grid, min(readings.grid.extent)
         seen = readings.adjoint(readings.is_reading.to(torch.float64))[:, None] > 0
         noise = normal_fields(generators, num_members, grid.shape) * torch.where(seen, 0.5, 1.0)

@@ -26,15 +26,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.errors import LatentPDEError
-from latentpde.estimators.assimilation.background import CorrectedBackground, normal_fields, normal_readings
+from latentpde.estimators.assimilation.background import (
+    CHUNK_VALUES,
+    Analysis,
+    CorrectedBackground,
+    normal_fields,
+    normal_readings,
+)
 from latentpde.estimators.assimilation.covariance import BackgroundCovariance, Edges
 from latentpde.estimators.assimilation.readings import FieldReadings
-from latentpde.estimators.seeds import snapshot_generators
-from latentpde.observation import Observation
-from latentpde.posterior import FieldPosterior
 from latentpde.validation import Positive
 
-_CHUNK_VALUES = 2**23  # values of the readings' footprints held at once: 64 MB
 _TOLERANCE = 1e-10  # of conjugate gradients, on the norm of the residual relative to the right-hand side's
 _MOST_ITERATIONS = 5000
 
@@ -72,55 +74,39 @@ class Var3D(CorrectedBackground):
     edges: Edges = "periodic"
     spread: bool = False
 
-    def analyse(
-        self, observation: Observation, background: Float[Tensor, "case time y x"], *, num_draws: int, seed: int
-    ) -> FieldPosterior:
-        """Correct a given background; see `CorrectedBackground.analyse`."""
-        grid = observation.fine_grid
-        covariance = BackgroundCovariance(
-            grid, self.background_std, self.length * min(grid.extent), self.power, self.edges
-        )
-        readings, fields = FieldReadings.of(observation), background.flatten(0, 1)
-        generators = snapshot_generators(observation, seed)
-        step = max(1, _CHUNK_VALUES // (readings.values.shape[1] * fields[0].numel()))
-        means, variances, draws = [], [], []
-        for start in range(0, len(readings), step):
-            here = slice(start, start + step)
-            mean, variance, deviations = self._solve(
-                readings[here], fields[here], covariance, generators[here], num_draws if self.spread else 0
-            )
-            means.append(mean)
-            draws.append(mean[:, None] + deviations if self.spread else mean[:, None])
-            if variance is not None:
-                variances.append(variance)
-        return self.posterior(observation, readings, fields, seed, draws=draws, means=means, variances=variances)
+    def _num_fields(self, readings: FieldReadings, num_draws: int) -> int:
+        return readings.values.shape[1]  # the footprint of each reading
 
-    def _solve(
+    def _analyse_together(
         self,
         readings: FieldReadings,
         background: Float[Tensor, "snapshot y x"],
-        covariance: BackgroundCovariance,
         generators: list[np.random.Generator],
         num_draws: int,
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """The analyses ``(snapshot, y, x)``, their variances where those are at hand, and draws of their errors."""
+    ) -> Analysis:
+        grid, num_draws = readings.grid, num_draws if self.spread else 0
+        covariance = BackgroundCovariance(
+            grid, self.background_std, self.length * min(grid.extent), self.power, self.edges
+        )
         innovation = (readings.values - readings.predict(background))[:, None]
-        error = covariance.apply(normal_fields(generators, num_draws, readings.grid.shape), 0.5)
+        error = covariance.apply(normal_fields(generators, num_draws, grid.shape), 0.5)
         noise = normal_readings(generators, num_draws, readings)
         right = torch.cat([innovation, -(readings.predict(error) + noise)], 1)
         variance = None
-        if readings.values.shape[1] * background[0].numel() <= _CHUNK_VALUES:
+        if readings.values.shape[1] * background[0].numel() <= CHUNK_VALUES:
             gains = covariance.apply(readings.footprints())
             system = readings.predict(gains) + torch.diag_embed(readings.variance)
             factor = torch.linalg.cholesky((system + system.mT) / 2)
-            steps = (torch.cholesky_solve(right.mT, factor).mT @ gains.flatten(2)).unflatten(-1, readings.grid.shape)
+            steps = (torch.cholesky_solve(right.mT, factor).mT @ gains.flatten(2)).unflatten(-1, grid.shape)
             if num_draws:
                 white = torch.linalg.solve_triangular(factor, gains.flatten(2), upper=False)
                 left = covariance.variance.flatten() - (white**2).sum(1)
-                variance = left.clamp(min=0).unflatten(-1, readings.grid.shape)
+                variance = left.clamp(min=0).unflatten(-1, grid.shape)
         else:
             steps = covariance.apply(readings.adjoint(_conjugate_gradients(readings, covariance, right)))
-        return background + steps[:, 0], variance, error + steps[:, 1:]
+        mean = background + steps[:, 0]
+        draws = mean[:, None] + (error + steps[:, 1:]) if self.spread else mean[:, None]
+        return Analysis(mean, variance, draws)
 
 
 def _conjugate_gradients(readings: FieldReadings, covariance: BackgroundCovariance, right: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from scipy.ndimage import map_coordinates
 
 from latentpde.errors import UsageError
 from latentpde.estimators import make_estimator
+from latentpde.estimators.assimilation import background as background_module
 from latentpde.estimators.assimilation import var3d
 from latentpde.estimators.assimilation.var3d import Var3D
 from latentpde.grid import Grid
@@ -99,7 +100,7 @@ def test_it_is_the_dense_minimum(edges, kind, power):
 
 @both_edges
 def test_conjugate_gradients_find_the_same_minimum(edges, monkeypatch):
-    monkeypatch.setattr(var3d, "_CHUNK_VALUES", 0)
+    monkeypatch.setattr(var3d, "CHUNK_VALUES", 0)
     observation, background, dense = problem("cells")
     method = Var3D(background_std=0.7, length=0.3, edges=edges, spread=True)
     posterior = method.analyse(observation, background, num_draws=2, seed=0)
@@ -109,6 +110,19 @@ def test_conjugate_gradients_find_the_same_minimum(edges, monkeypatch):
     found = posterior.mean_values.flatten(0, 1).numpy()
     for analysis, x_b, (h, y, r) in zip(found, background.flatten(0, 1).numpy(), dense, strict=True):
         np.testing.assert_allclose(analysis.ravel(), minimum(b, x_b.ravel(), h, y, r), atol=1e-8, rtol=0)
+
+
+def test_the_variance_is_left_out_where_it_is_not_known_for_all(monkeypatch):
+    """Snapshots with few readings are solved by Cholesky and know it, those with many by conjugate gradients."""
+    observation, background, _ = problem("cells")
+    counts = observation.mask.flatten(2).sum(2).flatten()
+    limit = int(counts.min()) * FINE[0] * FINE[1]
+    for module in (var3d, background_module):
+        monkeypatch.setattr(module, "CHUNK_VALUES", limit)
+    posterior = Var3D(spread=True).analyse(observation, background, num_draws=3, seed=0)
+    assert counts.min() < counts.max()
+    assert posterior.variance is None
+    assert np.isfinite(posterior.std(FINE)).all()
 
 
 @both_edges

@@ -1,7 +1,7 @@
 """The benchmarks themselves, one file for each question. Importing this registers all of them, in this order."""
 
 from latentpde.bench.benchmark import benchmarks
-from latentpde.bench.studies.ablations import Guidance, MapBudget, Refinement
+from latentpde.bench.studies.ablations import GuidanceScale, MapBudget, RefinementWeight
 from latentpde.bench.studies.calibration import Calibration
 from latentpde.bench.studies.comparison import Table1, TableNoSource
 from latentpde.bench.studies.core import Core
@@ -25,7 +25,7 @@ for _benchmark in (
     *(Table1(), TableNoSource(), Pareto(), Limit(), FineInitial(), Runtime()),
     *(Noise(), Masks(), Sparsity(), Snapshots()),
     *(Calibration(), Coverage(), Evidence()),
-    *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), Guidance(), Refinement(), Stages()),
+    *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
     *(Speed(), Core(), Scaling(), Peers()),
 ):

@@ -59,7 +59,7 @@ class MapBudget(Ablation):
     printed = paper.MAP_BUDGET
 
 
-class Guidance(Ablation):
+class GuidanceScale(Ablation):
     """Weaker guidance, and none."""
 
     name = "ablation-guidance"
@@ -68,7 +68,7 @@ class Guidance(Ablation):
     printed = paper.GUIDANCE
 
 
-class Refinement(Ablation):
+class RefinementWeight(Ablation):
     """No refinement."""
 
     name = "ablation-refinement"

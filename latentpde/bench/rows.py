@@ -20,8 +20,10 @@ from latentpde.estimators import methods
 
 #: Methods that the paper gives the fine initial state.
 BASELINES = ("3dvar", "enkf", "pinn", "kriging", "fundps")
-#: Methods that train a network for each case, and get one case of this many.
-SLOW = {"pinn": 5}
+#: Methods that take long for each case, and get one case of this many.
+SLOW = {"pinn": 5, "fundps": 2}
+#: Methods whose networks come for one family: rows where a study names them, no part of "every method".
+ONE_FAMILY = ("fundps",)
 COARSE = "-coarse"
 PAPER = "-paper"
 #: Rows that are a method as the paper has it, where ours differs: the method, and what is changed.
@@ -98,7 +100,12 @@ def with_options(base: Row, *, num_draws: int | None = None, name: str | None = 
     return replace(base, name=name or base.name, num_draws=num_draws or base.num_draws, extra=extra)
 
 
+def every_method() -> list[str]:
+    """Names of the methods that a study of every family can take."""
+    return [methods.get(name).name for name in methods.names() if name not in ONE_FAMILY]
+
+
 def chosen_rows(names: Iterable[str], *, slow: bool = True) -> tuple[Row, ...]:
     """Rows of some names; of every registered method where there are none, or of those that are not slow."""
-    names = tuple(names) or [methods.get(name).name for name in methods.names()]
+    names = tuple(names) or every_method()
     return tuple(row(name) for name in dict.fromkeys(names) if slow or name not in SLOW)

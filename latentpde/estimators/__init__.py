@@ -16,5 +16,6 @@ for _name, _place in (
     ("3dvar", "assimilation.var3d:Var3D"),
     ("enkf", "assimilation.enkf:EnKF"),
     ("kriging", "kriging:Kriging"),
+    ("fundps", "fundps.estimator:FunDPS"),
 ):
     methods.declare(_name, f"{__name__}.{_place}")

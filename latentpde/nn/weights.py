@@ -1,9 +1,9 @@
 """Trained networks on disk: a file of tensors and a manifest that says what they are.
 
-A folder of weights holds, per family and role, ``<family>-<role>.safetensors`` and ``<family>-<role>.json``; roles are
-``encoder`` and ``denoiser_map``, ``denoiser_enc``, ``denoiser_true``, after the latents that a denoiser has learnt.
-Networks are stored in half precision and computed in single. Nothing is loaded that does not fit its manifest, the
-family and this version.
+A folder of weights holds, per family and role, ``<family>-<role>.safetensors`` and ``<family>-<role>.json``; roles
+are ``encoder``, ``denoiser_map``, ``denoiser_enc``, ``denoiser_true``, after the latents that a denoiser has learnt,
+and ``fundps``, the denoiser of joint fields. Networks are stored in half precision and computed in single. Nothing is
+loaded that does not fit its manifest, the family and this version.
 """
 
 from __future__ import annotations
@@ -20,15 +20,20 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from latentpde.diffusion.edm import FieldDenoiser, Preconditioning
+from latentpde.diffusion.random_fields import RandomField
 from latentpde.diffusion.schedule import Schedule
 from latentpde.errors import DataError, UsageError
 from latentpde.io.files import write_bytes
 from latentpde.latent import Latent, Statistics
 from latentpde.nn import Denoiser, InferenceEncoder, NetworkSize, Units
+from latentpde.nn.fields import NUM_CHANNELS, FieldStatistics
+from latentpde.nn.neural_operator import NeuralOperator, OperatorSize
 from latentpde.pde import Family
 
 FORMAT = 1
 SHIPPED = "shipped"
+FUNDPS = "fundps"
 
 
 class Manifest(BaseModel):
@@ -40,8 +45,9 @@ class Manifest(BaseModel):
         role: which network it is.
         size: the fields of its `NetworkSize`.
         num_modes: Fourier modes of its source per half axis.
-        mean, std: mean and standard deviation of the latents that it has learnt, in units of the prior; None for the
-            encoder.
+        mean, std: mean and standard deviation of the latents that it has learnt, in units of the prior, or of FunDPS's
+            channels; None for the encoder.
+        power: mean squared Fourier amplitudes of FunDPS's channels, by distance from mode zero.
         schedule: the fields of its noise `Schedule`; None for the encoder.
         training: configuration, length and final losses of the training.
         conditions: what it was trained on: grid, times, noise, regimes and their priors.
@@ -59,6 +65,7 @@ class Manifest(BaseModel):
     num_modes: int
     mean: list[float] | None = None
     std: list[float] | None = None
+    power: list[list[float]] | None = None
     schedule: dict[str, float] | None = None
     training: dict[str, Any]
     conditions: dict[str, Any]
@@ -80,6 +87,17 @@ class Trained:
         assert mean is not None
         assert std is not None
         return Statistics(torch.tensor(mean, dtype=torch.float64), torch.tensor(std, dtype=torch.float64))
+
+    @property
+    def field_statistics(self) -> FieldStatistics:
+        """Of the joint fields that FunDPS's network has learnt."""
+        parts = (self.manifest.mean, self.manifest.std, self.manifest.power)
+        return FieldStatistics(*(torch.tensor(part, dtype=torch.float64) for part in parts))
+
+    @property
+    def noise(self) -> RandomField:
+        """That FunDPS's network has learnt to remove."""
+        return RandomField((self.manifest.schedule or {})["noise_length"])
 
     @property
     def schedule(self) -> Schedule:
@@ -108,6 +126,11 @@ def build(role: str, size: NetworkSize, num_latent: int, num_prior: int) -> Infe
     """
     kind = InferenceEncoder if role == "encoder" else Denoiser
     return kind(size, num_latent, num_prior)
+
+
+def build_fields(size: OperatorSize, sigma_data: float) -> FieldDenoiser:
+    """FunDPS's network, as yet untrained."""
+    return FieldDenoiser(NeuralOperator(size, NUM_CHANNELS), Preconditioning(sigma_data))
 
 
 def save_weights(folder: Path, state: dict[str, Tensor], manifest: Manifest) -> Path:
@@ -159,15 +182,21 @@ def load_weights(role: str, family: Family, weights: str | Path = SHIPPED) -> Tr
             f"{path} is not the file that its manifest describes (SHA-256 differs): it is damaged, truncated or was "
             "exchanged; copy both files again or train anew"
         )
-    latent = Latent(family)
-    units = Units(latent, manifest.num_modes)
     try:
-        with torch.device("meta"):  # no random beginning, which would touch torch's global randomness
-            network = build(role, NetworkSize.from_record(manifest.size), units.size, units.num_prior)
+        network = _described(manifest, family)
         network.load_state_dict({name: value.float() for name, value in load(content).items()}, assign=True)
     except (TypeError, RuntimeError, SafetensorError, UsageError) as error:
         raise DataError(f"{path} does not hold the network that its manifest describes: {error}") from error
     return Trained(network.eval().requires_grad_(False), manifest)
+
+
+def _described(manifest: Manifest, family: Family) -> nn.Module:
+    """The network of a manifest without its numbers: a random beginning would touch torch's global randomness."""
+    units = Units(Latent(family), manifest.num_modes)
+    with torch.device("meta"):
+        if manifest.role == FUNDPS:
+            return build_fields(OperatorSize.from_record(manifest.size), (manifest.schedule or {})["sigma_data"])
+        return build(manifest.role, NetworkSize.from_record(manifest.size), units.size, units.num_prior)
 
 
 def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manifest:
@@ -196,6 +225,11 @@ def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manife
             f"{path} was trained for the coefficients {', '.join(manifest.coefficients)}; {family.name} has "
             f"{', '.join(family.coefficient_names)}"
         )
+    if role == FUNDPS:
+        counts = {len(part or []) for part in (manifest.mean, manifest.std, manifest.power)}
+        if counts != {NUM_CHANNELS} or set(manifest.schedule or {}) != {"sigma_data", "noise_length"}:
+            raise DataError(f"{path} lacks the statistics of its {NUM_CHANNELS} channels, or what noise they were in")
+        return manifest
     size = len(manifest.coefficients) + 4 * manifest.num_modes**2
     if role != "encoder" and not (len(manifest.mean or []) == len(manifest.std or []) == size and manifest.schedule):
         raise DataError(f"{path} lacks the normalisation of its {size} latent entries, or the schedule")

@@ -19,8 +19,8 @@ from latentpde.nn.presets import PRESETS, NetworkSize
 from latentpde.pde import families
 from latentpde.simulation import regimes
 
-Stage = Literal["encoder", "denoiser_enc", "denoiser_map", "denoiser_true"]
-STAGES: tuple[Stage, ...] = ("encoder", "denoiser_enc", "denoiser_map", "denoiser_true")
+Stage = Literal["encoder", "denoiser_enc", "denoiser_map", "denoiser_true", "fundps"]
+STAGES: tuple[Stage, ...] = ("encoder", "denoiser_enc", "denoiser_map", "denoiser_true", "fundps")
 
 
 class _Table(BaseModel):
@@ -115,6 +115,26 @@ class DenoiserTable(StageTable):
         return self
 
 
+class FunDPSTable(StageTable):
+    """FunDPS's denoiser of joint fields.
+
+    Args:
+        fine_epochs: the last ones, on the data's own grid.
+        coarsening: cells of that grid per side of a cell in the epochs before.
+        log_sigma_mean, log_sigma_std: of the noise's level.
+        sigma_data: standard deviation that the preconditioning takes fields to have.
+        noise_length: of the noise's correlation, relative to the domain's sides.
+    """
+
+    epochs: int = Field(default=400, ge=1)
+    fine_epochs: int = Field(default=0, ge=0)
+    coarsening: int = Field(default=2, ge=1)
+    log_sigma_mean: float = -1.2
+    log_sigma_std: float = Field(default=1.2, gt=0)
+    sigma_data: float = Field(default=0.5, gt=0)
+    noise_length: float = Field(default=0.05, gt=0, le=0.1)
+
+
 class TrainingConfig(_Table):
     """The training of a family's networks: the top level of the file. A stage without a table is not trained.
 
@@ -140,6 +160,7 @@ class TrainingConfig(_Table):
     denoiser_enc: DenoiserTable | None = None
     denoiser_map: DenoiserTable | None = None
     denoiser_true: DenoiserTable | None = None
+    fundps: FunDPSTable | None = None
 
     @field_validator("preset")
     @classmethod

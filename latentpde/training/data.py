@@ -38,6 +38,7 @@ class RegimeData:
         initial: coarse initial states.
         clean: solutions on the coarse grid, without noise.
         z: the simulator's raw latents.
+        fine_initial: initial states on the fine grid, in half precision, for what learns whole fields.
     """
 
     simulation: Simulation
@@ -45,6 +46,7 @@ class RegimeData:
     initial: Float[Tensor, "case y x"]
     clean: Float[Tensor, "case time y x"]
     z: Float[Tensor, "case latent"]
+    fine_initial: Float[Tensor, "case fine_y fine_x"] | None = None
 
     def __len__(self) -> int:
         return len(self.initial)
@@ -118,14 +120,16 @@ def load_or_simulate(
             num_modes=config.data.num_modes,
         )
         path = Path(config.output) / "data" / f"{name}-{split}.safetensors"
-        key = json.dumps([config.seed, num, config.data.shape, config.data.pooling, config.data.num_modes])
+        made_with = [config.seed, num, config.data.shape, config.data.pooling, config.data.num_modes]
+        fine = config.fundps is not None
+        key = json.dumps([*made_with, "fine"] if fine else made_with)
         if make and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_tensors(path, _simulate(simulation, num, f"{name} ({split})", show_progress), {"key": key})
+            write_tensors(path, _simulate(simulation, num, fine, f"{name} ({split})", show_progress), {"key": key})
         tensors, metadata = read_tensors(path)
         if metadata.get("key") != key:
             raise DataError(f"{path} holds cases made with other settings; delete it or choose another output folder")
-        result.append(RegimeData(simulation, config.seed, tensors["initial"], tensors["clean"], tensors["z"]))
+        result.append(RegimeData(simulation, config.seed, **tensors))
     return result
 
 
@@ -156,7 +160,7 @@ def on_device(observation: Observation, device: torch.device) -> Observation:
     return replace(observation, **{name: getattr(observation, name).to(device) for name in names})
 
 
-def _simulate(simulation: Simulation, num: int, label: str, show_progress: bool) -> dict[str, Tensor]:
+def _simulate(simulation: Simulation, num: int, fine: bool, label: str, show_progress: bool) -> dict[str, Tensor]:
     latent, coarse = simulation.latent, simulation.grid.coarsen(simulation.pooling)
     decoder = Decoder(latent, simulation.extent)
     columns: dict[str, list[Tensor]] = {"initial": [], "clean": [], "z": []}
@@ -168,6 +172,8 @@ def _simulate(simulation: Simulation, num: int, label: str, show_progress: bool)
             clean = decoder.decode(z, initial, simulation.times or (), coarse)
             for name, values in (("initial", initial), ("clean", clean), ("z", z)):
                 columns[name].append(values.float())
+            if fine:
+                columns.setdefault("fine_initial", []).append(torch.from_numpy(tree["truth/initial"].values).half())
             advance(len(z))
     return {name: torch.cat(parts) for name, parts in columns.items()}
 

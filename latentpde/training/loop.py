@@ -20,12 +20,14 @@ from torch import nn
 
 from latentpde.errors import DataError, UsageError
 from latentpde.nn import InferenceEncoder, Units
-from latentpde.nn.weights import build, load_weights, save_weights
+from latentpde.nn.neural_operator import OPERATOR_PRESETS
+from latentpde.nn.weights import build, build_fields, load_weights, save_weights
 from latentpde.pde import get_family
 from latentpde.progress import Advance, progress
 from latentpde.training.checkpoints import checkpoint_paths
 from latentpde.training.config import Stage, StageTable, TrainingConfig, load_config
 from latentpde.training.data import RegimeData, batches, load_or_simulate
+from latentpde.training.field_task import FieldTask, field_statistics
 from latentpde.training.log import TrainingLog
 from latentpde.training.map_targets import map_targets
 from latentpde.training.records import make_manifest, stage_settings
@@ -85,7 +87,10 @@ def _train_stage(config: TrainingConfig, stage: Stage, folder: Path, show_progre
     units = Units(sets[0].simulation.latent, config.data.num_modes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        network = build(stage, config.size, units.size, units.num_prior)
+        if config.fundps is not None and stage == "fundps":
+            network = build_fields(OPERATOR_PRESETS[config.preset], config.fundps.sigma_data)
+        else:
+            network = build(stage, config.size, units.size, units.num_prior)
     record = {**stage_settings(config, stage), "number of processes": accelerator.num_processes}
     run = Run.start(accelerator, network, table, record, folder / stage)
     log = TrainingLog(folder / stage / "log.jsonl", run.epoch, write=accelerator.is_main_process)
@@ -154,6 +159,10 @@ def _tasks(
     if stage == "encoder":
         assert config.encoder is not None
         task = EncoderTask(device, num_probes, config.encoder)
+        return task, task
+    if stage == "fundps":
+        assert config.fundps is not None
+        task = FieldTask(device, 0, config.fundps, field_statistics(sets, config.fundps), config.seed)
         return task, task
     table = getattr(config, stage)
     num_reading_sets = 0

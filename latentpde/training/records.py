@@ -7,11 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from latentpde import __version__
-from latentpde.nn import Units
+from latentpde.nn import NetworkSize, Units
+from latentpde.nn.neural_operator import OPERATOR_PRESETS, OperatorSize
 from latentpde.nn.weights import FORMAT, Manifest
 from latentpde.pde import get_family
 from latentpde.training.config import Stage, TrainingConfig
 from latentpde.training.data import RegimeData
+from latentpde.training.field_task import FieldTask
 from latentpde.training.log import TrainingLog
 from latentpde.training.tasks import DenoiserTask, Task
 
@@ -48,17 +50,24 @@ def make_manifest(
         log: losses of all epochs.
     """
     family, simulation = get_family(config.family), sets[0].simulation
-    denoising = isinstance(task, DenoiserTask)
+    size: NetworkSize | OperatorSize = config.size
+    statistics, power, schedule = None, None, None
+    if isinstance(task, DenoiserTask):
+        statistics, schedule = task.statistics, asdict(task.schedule)
+    elif isinstance(task, FieldTask):
+        size, statistics, power = OPERATOR_PRESETS[config.preset], task.statistics, task.statistics.power.tolist()
+        schedule = {"sigma_data": task.table.sigma_data, "noise_length": task.table.noise_length}
     return Manifest(
         format=FORMAT,
         family=family.name,
         coefficients=list(family.coefficient_names),
         role=stage,
-        size=asdict(config.size),
+        size=asdict(size),
         num_modes=config.data.num_modes,
-        mean=task.statistics.mean.tolist() if denoising else None,
-        std=task.statistics.std.tolist() if denoising else None,
-        schedule=asdict(task.schedule) if denoising else None,
+        mean=statistics.mean.tolist() if statistics else None,
+        std=statistics.std.tolist() if statistics else None,
+        power=power,
+        schedule=schedule,
         training={"config": stage_settings(config, stage), **log.summary()},
         conditions={
             "grid": list(sets[0].grid.shape),

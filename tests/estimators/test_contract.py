@@ -25,6 +25,7 @@ QUICK = {
     "enc": {"weights": tiny_weights()},
     "map_diffusion": {"weights": tiny_weights(), "map_steps": 12, "map_restarts": 2},
     "enc_diffusion": {"weights": tiny_weights()},
+    "fundps": {"weights": tiny_weights(), "num_steps": 4},
 }
 SEEDLESS = ("enc",)  # one pass of a network: there is no randomness to follow
 every_method = pytest.mark.parametrize("method", methods.names())

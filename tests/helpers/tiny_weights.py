@@ -15,7 +15,8 @@ from latentpde import __version__
 from latentpde.diffusion import Schedule
 from latentpde.latent import Latent
 from latentpde.nn import NetworkSize, Units
-from latentpde.nn.weights import FORMAT, Manifest, build, save_weights
+from latentpde.nn.neural_operator import OperatorSize
+from latentpde.nn.weights import FORMAT, FUNDPS, Manifest, build, build_fields, save_weights
 from latentpde.pde import families
 from latentpde.training.config import STAGES
 
@@ -36,9 +37,17 @@ SIZE = NetworkSize(
     denoiser_blocks=2,
 )
 
+OPERATOR_SIZE = OperatorSize(
+    widths=(4, 8), modes=(4, 3), inner_sides=(8,), blocks=1, attention=(1,), groups=2, level_width=4
+)
+
 
 def make_manifest(family, role, num_modes=NUM_MODES, size=SIZE, **changes) -> Manifest:
     units = Units(Latent(family, num_modes=num_modes), num_modes)
+    if role == FUNDPS:
+        fields = {"size": asdict(OPERATOR_SIZE), "mean": [0.1, 0.0, -0.1], "std": [1.0, 0.5, 0.4]}
+        power = [[0.1 / (1 + n) ** 3 for n in range(17)]] * 3
+        changes = {**fields, "power": power, "schedule": {"sigma_data": 1.0, "noise_length": 0.05}, **changes}
     denoising = role != "encoder"
     fields = {
         "format": FORMAT,
@@ -68,7 +77,10 @@ def write_tiny(folder: Path, family, role, **changes) -> Path:
     units = Units(Latent(family), NUM_MODES)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(STAGES.index(role))
-        state = build(role, SIZE, units.size, units.num_prior).state_dict()
+        if role == FUNDPS:
+            state = build_fields(OPERATOR_SIZE, 1.0).state_dict()
+        else:
+            state = build(role, SIZE, units.size, units.num_prior).state_dict()
         state = {name: value if value.any() else 0.2 * torch.randn_like(value) for name, value in state.items()}
     return save_weights(folder, state, make_manifest(family, role, **changes))
 

@@ -14,7 +14,8 @@ from safetensors.numpy import load_file
 
 from latentpde.bench.branches import BRANCHES, chosen_branch
 from latentpde.estimators import reconstruct
-from latentpde.nn.weights import load_weights
+from latentpde.nn.neural_operator import OPERATOR_PRESETS
+from latentpde.nn.weights import FUNDPS, load_weights
 from latentpde.pde import families
 from latentpde.scores.metrics import rmse
 from latentpde.simulation import PAPER_REGIMES, regimes, simulate
@@ -27,7 +28,7 @@ FAMILIES = tuple(dict.fromkeys(regimes.get(name).family for name in PAPER_REGIME
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("role", STAGES)
+@pytest.mark.parametrize("role", [stage for stage in STAGES if stage != FUNDPS])
 def test_every_network_is_there_and_from_its_configuration(family, role):
     manifest = load_weights(role, families.get(family)).manifest
     config, record = load_config(f"{family}-compact"), manifest.training["config"]
@@ -38,8 +39,33 @@ def test_every_network_is_there_and_from_its_configuration(family, role):
     assert manifest.training["epochs"] == getattr(config, role).epochs
 
 
+def test_fundps_is_there_and_from_its_configuration():
+    """Its training was stopped after five epochs of six, the last, fine one left out."""
+    manifest = load_weights(FUNDPS, families.get("advection_diffusion")).manifest
+    config, record = load_config("advection_diffusion-fundps-compact"), manifest.training["config"]
+    assert config.fundps is not None
+    assert record[FUNDPS] == config.fundps.model_dump()
+    assert record["data"] == json.loads(config.data.model_dump_json())
+    assert (record["seed"], record["regimes"]) == (config.seed, config.regime_names)
+    assert manifest.size == json.loads(json.dumps(asdict(OPERATOR_PRESETS["compact"])))
+    assert manifest.training["epochs"] == config.fundps.epochs - config.fundps.fine_epochs
+
+
+def test_fundps_reconstructs():
+    cases = simulate("advection", num=2, seed=21, mask="grid")
+    truth = cases["truth/field"].values.astype(float)
+    posterior = reconstruct(cases, method="fundps", num_draws=2, num_steps=10)
+    assert not posterior.warnings(0)
+    assert np.mean(rmse(posterior.mean().values, truth)) < 0.6 * np.mean(rmse(0 * truth, truth))
+
+
 def test_they_are_small():
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 25e6
+    fundps, others = (
+        sum(path.stat().st_size for path in FOLDER.iterdir() if (FUNDPS in path.name) == wanted)
+        for wanted in (True, False)
+    )
+    assert others < 25e6
+    assert fundps < 15e6
 
 
 @pytest.mark.parametrize("regime", PAPER_REGIMES)

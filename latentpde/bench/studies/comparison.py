@@ -12,7 +12,7 @@ from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.branches import BRANCHES, recorded_choice
 from latentpde.bench.jobs import Job, jobs_on
-from latentpde.bench.rows import PAPER, VARIANTS, Row, chosen_rows
+from latentpde.bench.rows import PAPER, VARIANTS, Row, chosen_rows, every_method
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
 from latentpde.estimators import methods
@@ -32,7 +32,7 @@ class Table1(Benchmark):
     source = True
 
     def default_rows(self) -> tuple[Row, ...]:
-        return chosen_rows((*methods.names(), *(name for name, (method, _) in VARIANTS.items() if method in methods)))
+        return chosen_rows((*every_method(), *(name for name, (method, _) in VARIANTS.items() if method in methods)))
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(plan.rows, plan.regimes, source=self.source)

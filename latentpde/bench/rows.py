@@ -20,8 +20,8 @@ from latentpde.estimators import methods
 
 #: Methods that the paper gives the fine initial state.
 BASELINES = ("3dvar", "enkf", "pinn", "kriging", "fundps")
-#: Methods that take long for each case, and get one case of this many.
-SLOW = {"pinn": 5, "fundps": 2}
+#: Methods that train a network for each case, and get one case of this many.
+SLOW = {"pinn": 5}
 #: Methods whose networks come for one family: rows where a study names them, no part of "every method".
 ONE_FAMILY = ("fundps",)
 COARSE = "-coarse"

@@ -62,7 +62,8 @@ class OperatorSize:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> OperatorSize:
         """From JSON, which has lists for tuples."""
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in record.items()})
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}
+        return cls(**fields)
 
 
 # `paper`: 64 channels times 1, 2, 4, 4, four blocks a level and attention on 16 x 16 cells, as published; modes bring

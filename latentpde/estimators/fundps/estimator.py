@@ -18,7 +18,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.errors import UsageError
 from latentpde.estimators.assimilation.background import normal_fields
 from latentpde.estimators.base import Estimator
 from latentpde.estimators.fundps.likelihood import FieldLikelihood
@@ -33,6 +32,7 @@ from latentpde.nn.weights import SHIPPED, Trained, load_weights
 from latentpde.observation import Observation
 from latentpde.posterior import FieldPosterior
 from latentpde.progress import Advance, progress
+from latentpde.validation import Count, NotNegative, Positive, Share
 
 _FIELDS_AT_ONCE = 48
 _COARSENING = 2
@@ -62,29 +62,32 @@ class FunDPS(Estimator):
             own. The state itself is always put in place.
         residual_scale: of the PDE's residual in the likelihood; 0 leaves it out, 1 is the likelihood's own.
         weights: folder of trained networks; ``shipped`` for those that come with the package.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("balanced", num=1, seed=0, shape=(32, 32))
+        >>> posterior = lp.reconstruct(cases, method="fundps", num_draws=2, num_steps=4)
+        >>> posterior.draws(resolution=32).shape
+        (1, 2, 32, 32)
     """
 
     name = "fundps"
     summary = "FunDPS: guided diffusion over whole fields by a neural operator (trained for advection-diffusion)"
 
     # guidance_scale, slack and coupling: the best of a few on 16 validation cases (docs/fundps.md)
-    num_steps: int = 20
-    sigma_max: float = 80.0
-    sigma_min: float = 0.02
-    coarse_share: float = 0.8
-    guidance_scale: float = 1.5
-    slack: float = 0.0
-    coupling: float = 0.0
-    residual_scale: float = 0.0
+    num_steps: Count = 20
+    sigma_max: Positive = 80.0
+    sigma_min: Positive = 0.02
+    coarse_share: Share = 0.8
+    guidance_scale: NotNegative = 1.5
+    slack: NotNegative = 0.0
+    coupling: NotNegative = 0.0
+    residual_scale: NotNegative = 0.0
     weights: str | Path = SHIPPED
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "weights", str(self.weights))  # settings are recorded as JSON
-        numbers = (self.slack, self.coupling, self.residual_scale)
-        if not all(0 <= value < float("inf") for value in numbers):
-            raise UsageError(
-                f"{self.name} needs slack, coupling and residual_scale that are finite and not negative; got {numbers}"
-            )
         _ = self.sampler  # refuses what it cannot do
 
     @property

@@ -63,8 +63,8 @@ class Map(Estimator):
     ) -> LatentPosterior:
         """Condition the prior on the readings, as `Estimator.estimate` says.
 
-        Diagnostics are ``residual``, the masked residual of each case, and ``residual_of_restarts``, that of each of its
-        restarts.
+        Diagnostics are ``residual``, the masked residual of each case, and ``residual_of_restarts``, that of each of
+        its restarts.
         """
         decoder = decoder_for(observation, latent)
         starts = range(0, len(observation), CASES_AT_ONCE)

@@ -60,7 +60,7 @@ _WORDS = {
 
 
 def check_fields(instance: Any, what: str) -> None:
-    """Check a frozen dataclass against its annotations, and put the checked values in place.
+    """Check a frozen dataclass against its annotations, and put the checked values in place. Defaults are its own.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def check_fields(instance: Any, what: str) -> None:
     ...     num_steps: Count = 3
     >>> check_fields(Steps(5), "map")
     """
-    values = checked(type(instance), {f.name: getattr(instance, f.name) for f in fields(instance)}, what)
-    for name, value in values.items():
+    given = {f.name: value for f in fields(instance) if (value := getattr(instance, f.name)) is not f.default}
+    for name, value in checked(type(instance), given, what).items():
         object.__setattr__(instance, name, value)
 
 

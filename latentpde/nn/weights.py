@@ -232,5 +232,5 @@ def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manife
         return manifest
     size = len(manifest.coefficients) + 4 * manifest.num_modes**2
     if role != "encoder" and not (len(manifest.mean or []) == len(manifest.std or []) == size and manifest.schedule):
-        raise DataError(f"{path} lacks the normalisation of its {size} latent entries, or the schedule")
+        raise DataError(f"{path} lacks the normalisation of its {size} latent entries, or the noise schedule")
     return manifest

@@ -8,9 +8,11 @@ Run it while the machine does nothing else: python tools/benchmark_sampler.py [-
 """
 
 import argparse
+import copy
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from latentpde.bench.provenance import hardware
 from latentpde.estimators import make_estimator, reconstruct
 from latentpde.estimators.learned.diffusion import EncDiffusion
 from latentpde.nn import Conditions, Denoiser
-from latentpde.nn.weights import SHIPPED, load_weights
+from latentpde.nn.weights import SHIPPED, Trained, load_weights
 from latentpde.observation import Observation
 from latentpde.simulation import Simulation, simulate
 
@@ -28,13 +30,16 @@ REGIMES = ("balanced", "klein_gordon", "helmholtz")
 NUM_DRAWS = 12
 
 
-class Forgetful(Denoiser):
-    """Embeds the case at every step."""
+def forgetful(trained: Trained, see: Callable[[], Conditions]) -> Trained:
+    """The same network, but it embeds the case anew at every step."""
+    network = copy.copy(trained.network)
+    assert isinstance(network, Denoiser)
 
-    see: Callable[[], Conditions]
+    def denoise(noisy, step, embedding):
+        return Denoiser.denoise(network, noisy, step, network.embed(see()))
 
-    def denoise(self, noisy, step, embedding):
-        return super().denoise(noisy, step, self.embed(self.see()))
+    network.denoise = denoise
+    return replace(trained, network=network)
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -61,12 +66,9 @@ def compare(regime: str, weights: str, repeats: int) -> dict:
         return Conditions.of(observation, trained.units(latent), trained.network.case.num_probes)
 
     def one_by_one(see: Callable[[], Conditions]):
-        trained.network.__class__ = Forgetful
-        trained.network.__dict__["see"] = see
         with torch.no_grad():
             for start in starts:
-                method.sample(trained, observation, latent, warm, [start], seed=0)
-        trained.network.__class__ = Denoiser
+                method.sample(forgetful(trained, see), observation, latent, warm, [start], seed=0)
 
     together()
     seen = see()

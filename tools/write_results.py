@@ -36,9 +36,9 @@ def written(name: str) -> str:
         return TEXTS[name]()
     address, _, spec = name.partition("|")
     if ".json/" in address:
-        file, *keys = address.split("/")
-        entry = read_json(ROOT / "results" / file)
-        for key in keys:
+        file, _, keys = address.partition(".json/")
+        entry = read_json(ROOT / "results" / f"{file}.json")
+        for key in keys.split("/"):
             entry = entry[int(key) if isinstance(entry, list) else key]
         text = str(entry)
     elif address.count("/") >= 3:

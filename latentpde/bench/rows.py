@@ -3,7 +3,7 @@
 Every registered method has a row of its own name, so that one that lands later appears by itself. The paper's
 baselines are given the fine initial state, as the paper does; ``NAME-coarse`` is the same method with what a user
 has, the coarse one. Options come from ``tuned.json``, the outcome of a search on the validation split
-(``tools/tune_baselines.py``, ``tools/tune_pinn.py``); where it says nothing, the method's defaults hold.
+(``tools/tune.py``); where it says nothing, the method's defaults hold.
 """
 
 from __future__ import annotations
@@ -36,15 +36,21 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One method under comparison.
+    """One row of a comparison: a method with its options, and what it is given.
 
     Args:
-        name: of the row.
-        method: as registered.
-        tuned: the name its options are kept under.
+        name: what the row is called in tables.
+        method: the name that the method is registered under.
+        tuned: the name that its tuned options are kept under.
         fine_initial: whether it is given the initial state on the fine grid.
-        num_draws: posterior draws per case; the ensemble filter has one more reason to be asked for 16, its own number.
-        extra: options that an experiment changes.
+        num_draws: posterior draws for each case; 16 for the ensemble filter, which has as many members.
+        extra: options that an experiment changes, as pairs of name and value.
+
+    Example:
+        >>> row("3dvar").options("helmholtz")["edges"]
+        'periodic'
+        >>> row("3dvar").fine_initial, row("3dvar-coarse").fine_initial
+        (True, False)
     """
 
     name: str
@@ -55,22 +61,22 @@ class Row:
     extra: tuple[tuple[str, Any], ...] = ()
 
     def count(self, num: int) -> int:
-        """Cases that it gets where others get ``num``."""
+        """How many cases it gets where others get ``num``; a slow method gets fewer."""
         return math.ceil(num / SLOW.get(self.method, 1))
 
     def options(self, family: str) -> dict[str, Any]:
-        """Tuned for the family, then changed by the experiment."""
+        """The options that were tuned for a family, then changed by the experiment."""
         return {**tuned_options().get(self.tuned, {}).get(family, {}), **dict(self.extra)}
 
 
 @cache
 def tuned_options() -> dict[str, dict[str, dict[str, Any]]]:
-    """``[row][family][option]``."""
+    """The options that were found on the validation split, as ``[row][family][option]``."""
     return json.loads((files("latentpde.bench") / "tuned.json").read_text())
 
 
 def row(name: str) -> Row:
-    """The row of a name: a method's, a variant's, or either with ``-coarse`` behind it."""
+    """The row of a name: that of a method, of one of `VARIANTS`, or of either with ``-coarse`` behind it."""
     base = name.removesuffix(COARSE)
     method, extra = VARIANTS.get(base, (base, {}))
     kind = methods.get(method)  # says what there is where it is unknown
@@ -85,9 +91,15 @@ def row(name: str) -> Row:
 
 
 def with_options(base: Row, *, num_draws: int | None = None, name: str | None = None, **options) -> Row:
-    """A row with some of its method's options, its draws or its name changed.
+    """A row with some of its method's options, its number of draws or its name changed.
 
     Options that are as they would be anyway are left out, so that the row is known for the same run.
+
+    Example:
+        >>> with_options(row("map"), num_steps=80).options("helmholtz")
+        {'num_steps': 80}
+        >>> with_options(row("map"), num_steps=300).options("helmholtz")  # the default
+        {}
     """
     usual = methods.get(base.method)()
     tuned = {name for options in tuned_options().get(base.tuned, {}).values() for name in options}
@@ -106,6 +118,11 @@ def every_method() -> list[str]:
 
 
 def chosen_rows(names: Iterable[str], *, slow: bool = True) -> tuple[Row, ...]:
-    """Rows of some names; of every registered method where there are none, or of those that are not slow."""
+    """Rows of some names; where there are none, of every registered method.
+
+    Args:
+        names: as `row` takes them.
+        slow: whether methods that train a network for each case are among them.
+    """
     names = tuple(names) or every_method()
     return tuple(row(name) for name in dict.fromkeys(names) if slow or name not in SLOW)

@@ -66,7 +66,7 @@ class Kriging(Estimator):
     name = "kriging"
     summary = "ordinary kriging of the readings alone, without physics (needs PyKrige)"
 
-    # from tools/tune_baselines.py on 48 validation cases of each regime
+    # from tools/tune.py on 48 validation cases of each regime
     variogram: Variogram = "spherical"
     nugget: Nugget = "noise"
     num_lags: Annotated[int, Ge(2), Le(1000)] = 12

@@ -55,7 +55,7 @@ class Map(Estimator):
     num_steps: Count = 300
     num_restarts: Count = 3
     weight: NotNegative = 0.01
-    learning_rate: Positive = 0.4  # chosen on the validation split by tools/tune_map.py
+    learning_rate: Positive = 0.4  # chosen on the validation split by tools/tune.py
     start_std: NotNegative = 1.0
 
     def estimate(

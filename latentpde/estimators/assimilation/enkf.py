@@ -72,7 +72,7 @@ class EnKF(CorrectedBackground):
     summary = "ensemble Kalman filter: an ensemble around another method's mean, moved towards the readings"
 
     num_members: Annotated[int, Ge(2), Le(100_000)] = 16
-    # from tools/tune_baselines.py on 12 validation cases of each regime
+    # from tools/tune.py on 12 validation cases of each regime
     ensemble_std: Positive = 0.05
     length: Annotated[float, Ge(1e-6), Le(100.0)] = 0.24
     num_cycles: Annotated[int, Ge(1), Le(1000)] = 2

@@ -67,7 +67,7 @@ class Var3D(CorrectedBackground):
     name = "3dvar"
     summary = "3D-Var: another method's mean, corrected towards the readings; a spread on request"
 
-    # from tools/tune_baselines.py on 16 validation cases of each regime
+    # from tools/tune.py on 16 validation cases of each regime
     background_std: Positive = 0.05
     length: Annotated[float, Ge(1e-6), Le(100.0)] = 0.2
     power: Annotated[int, Ge(1), Le(16)] = 2

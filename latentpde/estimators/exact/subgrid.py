@@ -28,7 +28,7 @@ from torch import Tensor
 from latentpde.grid import Grid, average_pool, mode_numbers, pointwise_variance, pooling_attenuation, wavenumbers
 
 # Spectra of real states bend down: beyond the coarse Nyquist the slope is this much steeper than below it. With 1 the
-# intervals of propagated detail cover 88 to 93 % for each kind of initial state; see tools/tune_subgrid.py.
+# intervals of propagated detail cover 88 to 93 % for each kind of initial state; see results/tuning/subgrid.json.
 STEEPENING = 1.0
 _LEAST_LEVEL = 1e-100  # of a state without any structure
 _SLOPES = torch.arange(1.0, 16.01, 0.25, dtype=torch.float64)
@@ -43,30 +43,32 @@ class Subgrid:
         factor: fine cells per coarse cell and side; the prior's modes end at the fine grid's Nyquist.
         level: ``A``, with wavenumbers in units of the fundamental of the longer side.
         slope: ``s``.
+        steepening: how much steeper the slope is beyond the coarse Nyquist.
     """
 
     grid: Grid
     factor: int
     level: float
     slope: float
+    steepening: float = STEEPENING
 
     @classmethod
-    def fit(cls, coarse: Float[Tensor, "y x"], grid: Grid, factor: int) -> Subgrid:
+    def fit(cls, coarse: Float[Tensor, "y x"], grid: Grid, factor: int, *, steepening: float = STEEPENING) -> Subgrid:
         """Level and slope for one coarse state."""
         power = torch.fft.rfft2(coarse, norm="forward").abs() ** 2
         band = _fit_band(grid)
-        expected = _coarse_powers(grid, factor)[:, band]
+        expected = _coarse_powers(grid, factor, steepening)[:, band]
         if not bool(band.any()):
-            return cls(grid, factor, _LEAST_LEVEL, float(_SLOPES[-1]))
+            return cls(grid, factor, _LEAST_LEVEL, float(_SLOPES[-1]), steepening)
         level = (power[band] / expected).mean(1).clamp(min=_LEAST_LEVEL)
         cost = torch.log(level) + torch.log(expected).mean(1)
         best = int(cost.argmin())
-        return cls(grid, factor, float(level[best]), float(_SLOPES[best]))
+        return cls(grid, factor, float(level[best]), float(_SLOPES[best]), steepening)
 
     @classmethod
     def of_variance(cls, grid: Grid, factor: int, variance: float, slope: float) -> Subgrid:
         """The prior of a state with a given pointwise variance."""
-        power = _power_law(grid, factor, slope)
+        power = _power_law(grid, factor, slope, STEEPENING)
         return cls(grid, factor, variance / float(pointwise_variance(power)), slope)
 
     @property
@@ -83,7 +85,7 @@ class Subgrid:
     @property
     def power(self) -> Float[Tensor, "row col"]:
         """``E|u_k|^2`` of the fine grid's modes."""
-        return self.level * _power_law(self.grid, self.factor, self.slope)
+        return self.level * _power_law(self.grid, self.factor, self.slope, self.steepening)
 
     @property
     def coarse_power(self) -> Float[Tensor, "y half_x"]:
@@ -92,7 +94,7 @@ class Subgrid:
 
     @property
     def _coarse_power(self) -> Float[Tensor, "y x"]:
-        return self.level * _coarse_power(self.grid, self.factor, self.slope)
+        return self.level * _coarse_power(self.grid, self.factor, self.slope, self.steepening)
 
     def draw(self, coarse: Float[Tensor, "draw y x"], *, generator: torch.Generator) -> Complex[Tensor, "draw row col"]:
         """Fine states whose averages are ``coarse``, one for each."""
@@ -109,13 +111,13 @@ class Subgrid:
 
 
 @lru_cache(maxsize=256)
-def _power_law(grid: Grid, factor: int, slope: float) -> Float[Tensor, "row col"]:
+def _power_law(grid: Grid, factor: int, slope: float, steepening: float) -> Float[Tensor, "row col"]:
     """Power of the fine modes for level one."""
     block = grid.refine(factor).block_shape
     unit = 2 * torch.pi / max(grid.extent)
     size = torch.sqrt(wavenumbers(block, grid.extent).squared) / unit
     nyquist = torch.pi / max(grid.spacing) / unit
-    power = size.clamp(min=1.0) ** -slope * (size / nyquist).clamp(min=1.0) ** -STEEPENING
+    power = size.clamp(min=1.0) ** -slope * (size / nyquist).clamp(min=1.0) ** -steepening
     power[block[0] // 2] = 0.0  # a block has this row for its shape's sake; no grid of it carries the mode
     return power
 
@@ -133,10 +135,10 @@ def _folding(grid: Grid, factor: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @lru_cache(maxsize=256)
-def _coarse_power(grid: Grid, factor: int, slope: float) -> Float[Tensor, "y x"]:
+def _coarse_power(grid: Grid, factor: int, slope: float, steepening: float) -> Float[Tensor, "y x"]:
     """Power of the coarse averages for level one: summed over the modes that fold together, in the whole plane."""
     attenuation, _, index = _folding(grid, factor)
-    power = _power_law(grid, factor, slope) * attenuation**2
+    power = _power_law(grid, factor, slope, steepening) * attenuation**2
     flat = torch.zeros(grid.shape[0] * grid.shape[1], dtype=torch.float64)
     flat.index_add_(0, index.flatten(), power.flatten())
     half = flat.reshape(grid.shape).clone()
@@ -146,9 +148,9 @@ def _coarse_power(grid: Grid, factor: int, slope: float) -> Float[Tensor, "y x"]
 
 
 @lru_cache(maxsize=16)
-def _coarse_powers(grid: Grid, factor: int) -> Float[Tensor, "slope y half_x"]:
+def _coarse_powers(grid: Grid, factor: int, steepening: float) -> Float[Tensor, "slope y half_x"]:
     half = grid.shape[1] // 2 + 1
-    return torch.stack([_coarse_power(grid, factor, float(slope))[:, :half] for slope in _SLOPES])
+    return torch.stack([_coarse_power(grid, factor, float(slope), steepening)[:, :half] for slope in _SLOPES])
 
 
 @lru_cache(maxsize=16)

@@ -127,7 +127,7 @@ class Pinn(Estimator):
     has_spread = False
 
     # The weights of data, initial state, residual and coefficients, and num_harmonics, are the best over all families
-    # in tools/tune_pinn.py (4 validation cases of each of 4 regimes, one seed); the others were set by hand on
+    # in tools/tune.py (4 validation cases of each of 4 regimes, one seed); the others were set by hand on
     # validation cases.
     num_steps: Count = 500
     learning_rate: Positive = 3e-3

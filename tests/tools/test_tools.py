@@ -1,0 +1,91 @@
+"""The maintainer's tools: they use what is public, and their searches keep what they tried."""
+
+import ast
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+SCRIPTS = sorted(TOOLS.glob("*.py"))
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """Imports a tool by its name, and forgets it afterwards."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(TOOLS))
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if (TOOLS / f"{name}.py").is_file():
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_no_tool_reaches_into_private_names(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            assert own, f"{path.name}:{node.lineno} uses {node.attr}"
+        if isinstance(node, ast.ImportFrom):
+            private = [alias.name for alias in node.names if alias.name.startswith("_")]
+            assert not private, f"{path.name} imports {private}"
+
+
+def test_a_search_keeps_its_trials_and_goes_on(tmp_path, tool):
+    tuning, seen = tool("tuning"), []
+
+    def evaluate(settings, names):
+        seen.append((dict(settings), tuple(names)))
+        return {name: 1 + abs(settings["a"] - 2) + abs(settings["b"] - 1) for name in names}
+
+    def found(names, header):
+        trials = tuning.Trials(tmp_path / "t.json", header, evaluate)
+        return tuning.search(trials, {"b": 0}, [{"a": (1, 2, 3)}, {"b": (0, 1)}], names)
+
+    assert found(["diffusion"], {"num": 1})["settings"] == {"a": 2, "b": 1}
+    assert [settings for settings, _ in seen] == [*({"b": 0, "a": a} for a in (1, 2, 3)), {"b": 1, "a": 2}]
+    record = json.loads((tmp_path / "t.json").read_text())
+    assert record["num"] == 1
+    assert len(record["trials"]) == 4
+    seen.clear()
+    found(["diffusion", "advection"], {"num": 1})
+    assert {names for _, names in seen} == {("advection",)}, "what is known is not run again"
+    seen.clear()
+    found(["diffusion"], {"num": 2})
+    assert len(seen) == 4, "other cases are other trials"
+
+
+def test_the_best_trial_has_the_lowest_geometric_mean(tool):
+    best = tool("tuning").best
+    trials = [{"rmse": {"a": 1.0, "b": 1.0}}, {"rmse": {"a": 0.1, "b": 2.0}}, {"rmse": {"a": 0.01}}]
+    assert best(trials, ("a", "b")) is trials[1]
+    assert best(trials, ("a",)) is trials[2]
+
+
+def test_winners_go_to_the_benchmark(tmp_path, tool, monkeypatch):
+    tune = tool("tune")
+    small = tune.Search("kriging", 1, ({"num_lags": (6, 12)},), regimes=("diffusion", "helmholtz"))
+    monkeypatch.setitem(tune.SEARCHES, "kriging", small)
+    (tmp_path / "tuned.json").write_text('{"pinn": {}}')
+    tune.main(["kriging", "--output", str(tmp_path / "out"), "--package", str(tmp_path)])
+    tuned = json.loads((tmp_path / "tuned.json").read_text())
+    assert tuned.keys() == {"pinn", "kriging"}
+    assert tuned["kriging"].keys() == {"advection_diffusion", "helmholtz"}
+    record = json.loads((tmp_path / "out" / "kriging.json").read_text())
+    assert record["best"]["helmholtz"]["settings"] == tuned["kriging"]["helmholtz"]
+    assert record["rmse_of_zero"].keys() == {"diffusion", "helmholtz"}
+
+
+def test_the_benchmark_uses_what_the_searches_found(tool):
+    tune = tool("tune")
+    tuned = json.loads((tune.PACKAGE / "tuned.json").read_text())
+    for name, families in tuned.items():
+        best = json.loads((tune.RESULTS / f"{name}.json").read_text())["best"]
+        assert {family: best[family]["settings"] for family in families} == families, name
+    branches = json.loads((tune.PACKAGE / "branches.json").read_text())["validation_rmse"]
+    for trial in json.loads((tune.RESULTS / "branch.json").read_text())["trials"]:
+        branch = trial["settings"]["method"]
+        assert trial["rmse"] == {regime: errors[branch] for regime, errors in branches.items()}

@@ -169,7 +169,7 @@ class Study(Benchmark):
         return tuple(dict.fromkeys(found))
 
     def run(self, plan: Plan, *, again: bool, workers: int, show_progress: bool) -> None:
-        """Measure what is missing.
+        """Measure what is missing, and keep it task by task.
 
         Args:
             plan: what is wanted.

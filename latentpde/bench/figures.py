@@ -152,10 +152,10 @@ def _field_tiles(jobs: Sequence[Job], store: Store) -> list[Tile]:
     for job in jobs:
         seen = store.picture(job)
         title = job.row.name if seen is None else f"{job.row.name}\nRMSE {rmse(seen.mean, truth):.3f}"
-        tiles.append(Tile(title, why_absent(job, store) if seen is None else seen.mean))
+        tiles.append(Tile(title, _why_absent(job, store) if seen is None else seen.mean))
     return tiles
 
 
-def why_absent(job: Job, store: Store) -> str:
+def _why_absent(job: Job, store: Store) -> str:
     """A word for the place of a first case whose field is not kept: whether its method failed, or it is not there."""
     return "failed" if "failed" in store.find(job, 1).get(0, {}) else "not kept"

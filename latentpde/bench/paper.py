@@ -1,6 +1,7 @@
-"""Figures that the paper prints, to stand beside ours. Tsao, Chaney and Veveakis, *LatentPDE*.
+"""Scores that the paper prints, to stand beside ours in tables.
 
-Its methods are named as ours; ``map_diffusion`` is their LatentPDE-MAP and ``enc_diffusion`` their LatentPDE-Enc.
+The paper is that of Tsao, Chaney and Veveakis. Its methods are named as ours: ``map_diffusion`` is their LatentPDE-MAP
+and ``enc_diffusion`` their LatentPDE-Enc.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def _table(rows: dict[str, tuple[float | None, ...]]) -> Scores:
     }
 
 
-#: With a source.
+#: Its table 1: cases with a source.
 TABLE_1 = _table(
     {
         "map_diffusion": (0.128, 2.442, None, 0.087, 0.601, 3.952, None, 0.388, 0.088, 3.628, None, 0.071),
@@ -32,7 +33,7 @@ TABLE_1 = _table(
     }
 )
 
-#: Without a source.
+#: Its table of cases without a source.
 TABLE_NO_SOURCE = _table(
     {
         "map_diffusion": (0.080, 1.049, None, 0.058, 0.626, 3.932, None, 0.415, 0.023, 2.918, None, 0.020),

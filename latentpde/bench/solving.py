@@ -55,7 +55,7 @@ class Solved:
 
     @property
     def theta(self) -> Float[np.ndarray, "case coefficient"]:
-        """True coefficients."""
+        """True coefficients of each case."""
         return self.cases["truth"].to_dataset()["coefficients"].values
 
     @cached_property
@@ -115,7 +115,7 @@ def solve(*parts: Part, seed: int | None = None) -> Solved:
 
 
 def _joined(trees: list[xr.DataTree]) -> xr.DataTree:
-    """Cases of several files' worth one after another, numbered anew."""
+    """The cases of several trees one after another, numbered anew."""
     import xarray as xr
 
     found = {}

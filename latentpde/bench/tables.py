@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,10 +20,21 @@ class Table:
     """Words in rows and columns.
 
     Args:
-        title: above it.
-        columns: their heads; the first column names the rows.
-        rows: as many words each.
+        title: what stands above it.
+        columns: the heads of the columns, of which the first names the rows.
+        rows: for each row as many words as there are columns.
         notes: sentences below it.
+
+    Example:
+        >>> print(Table("errors", ("method", "RMSE"), (("exact", "0.05"),), ("A note.",)).markdown())
+        **errors**
+        <BLANKLINE>
+        | method | RMSE |
+        | --- | ---: |
+        | exact | 0.05 |
+        <BLANKLINE>
+        A note.
+        <BLANKLINE>
     """
 
     title: str
@@ -32,14 +43,13 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def markdown(self) -> str:
+        """The table as Markdown, with its title above and its notes below."""
         lines = [self.columns, ("---", *("---:" for _ in self.columns[1:])), *self.rows]
         body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         return "\n\n".join([f"**{self.title}**", body, *self.notes]) + "\n"
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
     def print(self) -> None:
+        """Print it to the terminal, or whole where the output goes elsewhere."""
         from rich.console import Console
         from rich.table import Table as RichTable
 
@@ -56,7 +66,12 @@ class Table:
 
 
 def mean_and_error(values: Frame | np.ndarray) -> tuple[float, float]:
-    """The mean and its standard error; NaN where there is too little for either."""
+    """The mean of some numbers and its standard error; NaN where there are too few for either.
+
+    Example:
+        >>> mean_and_error(np.array([1.0, 2.0, 3.0, np.nan]))
+        (2.0, 0.5773502691896258)
+    """
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
     if not values.size:
@@ -66,14 +81,24 @@ def mean_and_error(values: Frame | np.ndarray) -> tuple[float, float]:
 
 
 def mean_over_regimes(table: Frame, score: str) -> tuple[float, float]:
-    """Regimes count alike, however many cases each has."""
+    """The mean of a score and its standard error, in which regimes count alike however many cases each has.
+
+    Args:
+        table: lines, as `latentpde.bench.store.frame` gives them.
+        score: a column of it.
+    """
     parts = [mean_and_error(some[score]) for _, some in table.groupby("regime", sort=False)]
     means, errors = np.array(parts).T
     return float(means.mean()), float(np.sqrt((errors**2).sum()) / len(parts))
 
 
 def number(value: float | None, error: float = math.nan) -> str:
-    """As many digits as the error allows, at least three that count."""
+    """A number in words, with as many digits as its error allows, or with three where there is none.
+
+    Example:
+        >>> number(0.123456, 0.0123), number(1234.5), number(None)
+        ('0.123 ± 0.012', '1.23e+03', '-')
+    """
     if value is None or not math.isfinite(value):
         return NONE
     if not math.isfinite(error) or error <= 0:

@@ -60,7 +60,7 @@ class MapBudget(Ablation):
 
 
 class GuidanceScale(Ablation):
-    """Weaker guidance, and none."""
+    """Guidance of half the strength, and none at all."""
 
     name = "ablation-guidance"
     title = "what guidance by the readings is worth"
@@ -69,7 +69,7 @@ class GuidanceScale(Ablation):
 
 
 class RefinementWeight(Ablation):
-    """No refinement."""
+    """The chain with its refinement and without it."""
 
     name = "ablation-refinement"
     title = "what the final refinement is worth"

@@ -111,7 +111,7 @@ class Masks(Sweep):
 
 
 class Sparsity(Sweep):
-    """Fewer and fewer readings."""
+    """Fewer and fewer readings, all in one patch."""
 
     name = "sparsity"
     title = "reconstructions from 1 to 5 % of the cells, in a single patch"

@@ -16,12 +16,25 @@ class LatentPDEError(Exception):
 
 
 class UsageError(LatentPDEError, ValueError):
-    """The call itself is wrong: an unknown name, an impossible option, a missing folder."""
+    """The call itself is wrong: an unknown name, an impossible option, a missing folder.
+
+    >>> from latentpde import simulate
+    >>> simulate("difusion")
+    Traceback (most recent call last):
+    latentpde.errors.UsageError: unknown regime 'difusion' (did you mean 'diffusion'?). Known regimes: ...
+    """
 
     exit_code = 2
 
 
 class DataError(LatentPDEError, ValueError):
-    """The call is fine, the data are not: NaN where a number must be, shapes that disagree."""
+    """The call is fine, the data are not: NaN where a number must be, shapes that disagree.
+
+    >>> import xarray as xr
+    >>> from latentpde import Observation
+    >>> Observation.from_dataset(xr.Dataset({"temperature": 20.0}))
+    Traceback (most recent call last):
+    latentpde.errors.DataError: expected a variable 'observed' with the readings; found: temperature
+    """
 
     exit_code = 3

@@ -259,6 +259,12 @@ class PDEPosterior(Posterior):
 class LatentPosterior(PDEPosterior):
     """Draws of the latent; every field it gives solves the PDE exactly.
 
+    >>> import latentpde as lp
+    >>> cases = lp.simulate("diffusion", num=1, shape=(16, 16), num_modes=2, sparsity=0.5)
+    >>> posterior = lp.reconstruct(cases, method="map", num_steps=5)
+    >>> posterior.z.shape, posterior.mean(resolution=64).shape  # 3 coefficients, 16 numbers of the source
+    (torch.Size([1, 1, 19]), (1, 64, 64))
+
     Args:
         decoder: turns latents into fields.
         z: the draws.

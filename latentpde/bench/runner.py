@@ -113,6 +113,15 @@ def run_benchmarks(
 
     Raises:
         DataError: with ``draw_only``, where there is nothing at all to draw.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     few = {"num": 1, "methods": ["map"], "regimes": ["helmholtz"]}
+        ...     for shown in run_benchmarks(["table1", "pareto"], folder, **few):
+        ...         print(shown.name, len(shown.tables), len(shown.drawings))
+        table1 1 1
+        pareto 0 1
     """
     folder, regimes = Path(folder), tuple(regimes)
     store = Store(folder / "runs")

@@ -12,6 +12,7 @@ from latentpde import __version__
 from latentpde.cli.bench import bench
 from latentpde.cli.demo import demo
 from latentpde.cli.evaluate import evaluate
+from latentpde.cli.help import Command, Program
 from latentpde.cli.list import list_
 from latentpde.cli.reconstruct import reconstruct
 from latentpde.cli.simulate import simulate
@@ -21,6 +22,7 @@ from latentpde.memory import keep_freed_memory
 
 app = typer.Typer(
     name="latentpde",
+    cls=Program,
     help="Whole fields, honest uncertainty and the PDE behind them, from a few noisy readings.",
     no_args_is_help=True,
     add_completion=False,
@@ -30,8 +32,8 @@ app = typer.Typer(
 
 
 for _command in (demo, simulate, reconstruct, evaluate, bench, train):
-    app.command()(_command)
-app.command("list")(list_)
+    app.command(cls=Command)(_command)
+app.command("list", cls=Command)(list_)
 
 
 def _print_version(wanted: bool) -> bool:

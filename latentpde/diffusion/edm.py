@@ -32,10 +32,10 @@ Denoise = Callable[[Tensor, float], Tensor]  # noisy fields and their level, to 
 
 @dataclass(frozen=True)
 class Preconditioning:
-    """The factors around a network.
+    """The factors around a network, for any noise level.
 
     Args:
-        sigma_data: ``s``, standard deviation of the clean fields.
+        sigma_data: ``s``, standard deviation of the clean fields; positive.
 
     >>> float(Preconditioning(1.0).skip(torch.tensor(1.0)))  # as much noise as signal
     0.5
@@ -44,16 +44,19 @@ class Preconditioning:
     sigma_data: float = 0.5
 
     def skip(self, sigma: Tensor) -> Tensor:
+        """The factor of the noisy field itself in the denoised one."""
         return self.sigma_data**2 / (sigma**2 + self.sigma_data**2)
 
     def out(self, sigma: Tensor) -> Tensor:
+        """The factor of the network's output."""
         return sigma * self.sigma_data / torch.sqrt(sigma**2 + self.sigma_data**2)
 
     def into(self, sigma: Tensor) -> Tensor:
+        """The factor of the network's input, which then has a standard deviation of 1."""
         return 1 / torch.sqrt(sigma**2 + self.sigma_data**2)
 
     def weight(self, sigma: Tensor) -> Tensor:
-        """Of a squared error in the loss."""
+        """The weight of a squared error in the loss, which makes all levels count alike."""
         return self.out(sigma) ** -2
 
 
@@ -61,8 +64,13 @@ class FieldDenoiser(nn.Module):
     """A network with its preconditioning: noisy fields to clean ones.
 
     Args:
-        network: fields and a level for each case, to fields.
+        network: takes fields and a number for each case, a quarter of the logarithm of its noise level; gives fields.
         preconditioning: the factors around it.
+
+    >>> denoiser = FieldDenoiser(nn.Identity(), Preconditioning(1.0))
+    >>> denoiser.network.forward = lambda fields, level: torch.zeros_like(fields)
+    >>> denoiser(torch.ones(1, 1, 2, 2), torch.tensor([1.0])).flatten()  # what is skipped alone
+    tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
 
     def __init__(self, network: nn.Module, preconditioning: Preconditioning):
@@ -78,7 +86,12 @@ class FieldDenoiser(nn.Module):
 
 
 def noise_levels(num: int, sigma_max: float, sigma_min: float, rho: float = 7.0) -> list[float]:
-    """From ``sigma_max`` down to ``sigma_min``, even in their ``rho``-th root, and then 0.
+    """Noise levels from ``sigma_max`` down to ``sigma_min``, even in their ``rho``-th root, and then 0.
+
+    Args:
+        num: how many there are before the 0, at least 2.
+        sigma_max, sigma_min: the first and the last of them; ``0 < sigma_min < sigma_max``.
+        rho: the larger, the more levels lie near ``sigma_min``.
 
     >>> [round(level, 3) for level in noise_levels(4, 10.0, 0.01)]
     [10.0, 1.936, 0.226, 0.01, 0.0]
@@ -90,7 +103,16 @@ def noise_levels(num: int, sigma_max: float, sigma_min: float, rho: float = 7.0)
 
 
 def heun_step(x: Tensor, sigma: float, to: float, denoise: Denoise) -> Tensor:
-    """One step back from ``sigma`` to a lower level ``to``; the last one, to 0, is Euler's."""
+    """One step back from the noise level ``sigma`` to a lower one; the last step, to 0, is Euler's.
+
+    >>> heun_step(torch.tensor([2.0]), sigma=2.0, to=1.0, denoise=lambda x, sigma: 0 * x)  # towards a clean 0
+    tensor([1.])
+
+    Args:
+        x: noisy fields.
+        sigma, to: the levels before and after the step.
+        denoise: gives clean fields, of noisy ones and their level.
+    """
     slope = (x - denoise(x, sigma)) / sigma
     moved = x + (to - sigma) * slope
     if to == 0:

@@ -43,18 +43,19 @@ class RandomField:
             raise UsageError(f"the noise's length must be above 0 and at most a tenth of a side; got {self.length}")
 
     def covariance(self, distance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """The covariance between two places, by their distance relative to the sides."""
         return torch.exp(-distance / self.length)
 
     def eigenvalues(self, shape: tuple[int, int]) -> Float[Tensor, "y half"]:
-        """Of the covariance matrix on a grid, one for each mode of the half spectrum."""
+        """Eigenvalues of the covariance matrix on a grid, one for each mode of the half spectrum."""
         return _eigenvalues(self, shape)
 
     def colour(self, white: Float[Tensor, "*batch y x"]) -> Float[Tensor, "*batch y x"]:
-        """Standard normals, one for each cell, to a draw."""
+        """A draw of the noise, made of independent standard normals, one for each cell."""
         return self._multiply(white, 0.5)
 
     def apply(self, fields: Float[Tensor, "*batch y x"]) -> Float[Tensor, "*batch y x"]:
-        """The covariance matrix times fields."""
+        """Fields multiplied by the covariance matrix."""
         return self._multiply(fields, 1.0)
 
     def _multiply(self, fields: Tensor, power: float) -> Tensor:

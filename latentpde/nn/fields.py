@@ -19,8 +19,13 @@ NUM_CHANNELS = 3
 class FieldStatistics:
     """What training fields have in common, channel by channel.
 
+    >>> fields = 2 + 3 * torch.randn(50, 3, 8, 8, generator=torch.Generator().manual_seed(0)).double()
+    >>> statistics = FieldStatistics.of(fields)
+    >>> torch.allclose(statistics.normalise(fields).std((0, 2, 3)), torch.ones(3).double(), atol=1e-4)
+    True
+
     Args:
-        mean, std: over all cells of all fields.
+        mean, std: mean and standard deviation over all cells of all fields, in each channel's unit.
         power: mean squared Fourier amplitude ``|u_n|^2`` of the normalised fields, by the distance of the mode number
             ``n`` from zero, rounded.
     """
@@ -31,6 +36,7 @@ class FieldStatistics:
 
     @classmethod
     def of(cls, fields: Float[Tensor, "case channel y x"]) -> FieldStatistics:
+        """The statistics of some joint fields, rounded to six digits, as a manifest holds them."""
         mean, std = fields.mean((0, 2, 3)), fields.std((0, 2, 3))
         grid = Grid((fields.shape[-2], fields.shape[-1]))
         normal = (fields - mean[:, None, None]) / std[:, None, None]
@@ -43,9 +49,11 @@ class FieldStatistics:
         return cls(*(_rounded(values) for values in (mean, std, power)))
 
     def normalise(self, fields: Float[Tensor, "*batch channel y x"]) -> Float[Tensor, "*batch channel y x"]:
+        """Fields with a mean of 0 and a standard deviation of 1 in every channel."""
         return (fields - self._spread(self.mean, fields)) / self._spread(self.std, fields)
 
     def denormalise(self, fields: Float[Tensor, "*batch channel y x"]) -> Float[Tensor, "*batch channel y x"]:
+        """Normalised fields in their own units again."""
         return self._spread(self.mean, fields) + self._spread(self.std, fields) * fields
 
     def _spread(self, values: Tensor, like: Tensor) -> Tensor:
@@ -53,7 +61,14 @@ class FieldStatistics:
 
 
 def radii(block_shape: tuple[int, int]) -> Tensor:
-    """Distance of each mode number of a block from zero, rounded."""
+    """Distance of each mode number of a block from zero, rounded.
+
+    >>> radii((4, 2))
+    tensor([[0, 1],
+            [1, 1],
+            [2, 2],
+            [1, 1]])
+    """
     rows, cols = mode_numbers(block_shape)
     return torch.hypot(rows[:, None].double(), cols.double()).round().long()
 

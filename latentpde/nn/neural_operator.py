@@ -36,10 +36,10 @@ class OperatorSize:
         widths: channels of each level, the given grid's first.
         modes: ``m`` of each level: Fourier modes per half axis that its multipliers hold.
         inner_sides: cells per side of the inner levels, one fewer than there are levels.
-        blocks: at each level on the way down, and as many on the way up.
-        attention: levels that have self-attention after each block.
-        groups: of GroupNorm.
-        level_width: of the embedding of the noise level.
+        blocks: number of residual blocks of each level on the way down, and as many on the way up.
+        attention: numbers of the levels, from 0, that have self-attention after each block.
+        groups: number of groups of every GroupNorm; it must divide all widths.
+        level_width: width of the embedding of the noise level; even.
     """
 
     widths: tuple[int, ...]
@@ -61,7 +61,7 @@ class OperatorSize:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> OperatorSize:
-        """From JSON, which has lists for tuples."""
+        """A size from its fields as JSON has them, with lists for tuples."""
         fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}
         return cls(**fields)
 
@@ -91,11 +91,11 @@ OPERATOR_PRESETS = {
 
 
 class NeuralOperator(nn.Module):
-    """Fields and one number for each case, the noise's level, to fields.
+    """A network from fields, and one number for each case that tells the noise level, to fields.
 
     Args:
-        size: of the network.
-        channels: of the fields, in and out.
+        size: widths, depths and modes.
+        channels: number of channels of the fields, the same in and out.
 
     >>> operator = NeuralOperator(OPERATOR_PRESETS["compact"], channels=3)
     >>> operator(torch.zeros(1, 3, 32, 48), torch.zeros(1)).shape
@@ -205,7 +205,16 @@ class Attention(nn.Module):
 
 
 def waves(level: Float[Tensor, " case"], width: int, highest: float = 16.0) -> Float[Tensor, "case width"]:
-    """Sines and cosines of a number of order one, at angular frequencies from 1 to ``highest``."""
+    """Sines and cosines of a number, at angular frequencies from 1 to ``highest``.
+
+    >>> waves(torch.tensor([0.0]), width=4)
+    tensor([[0., 0., 1., 1.]])
+
+    Args:
+        level: a number of order one for each case.
+        width: how many sines and cosines together; even.
+        highest: the highest frequency.
+    """
     half = width // 2
     rates = highest ** (torch.arange(half, device=level.device, dtype=level.dtype) / max(half - 1, 1))
     angle = level[:, None] * rates

@@ -6,7 +6,15 @@ from latentpde.pde.base import Coefficient, Family
 
 
 class AdvectionDiffusion(Family):
-    r""":math:`u_t + v \cdot \nabla u = \kappa \Delta u + f`: a tracer in a uniform flow."""
+    r""":math:`u_t + v \cdot \nabla u = \kappa \Delta u + f`: a tracer in a uniform flow.
+
+    >>> from latentpde.grid import wavenumbers
+    >>> k, times = wavenumbers((2, 2), extent=(1.0, 1.0)), torch.tensor([0.25], dtype=torch.float64)
+    >>> theta = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)  # a wind along x, no diffusion
+    >>> response = AdvectionDiffusion().state_response(k, times, theta)[0, 0, 1]
+    >>> round(response.abs().item(), 6), round(response.angle().item() / torch.pi, 6)  # carried by a quarter of a wave
+    (1.0, -0.5)
+    """
 
     name = "advection_diffusion"
     equation = "u_t + v·∇u = κ Δu + f"

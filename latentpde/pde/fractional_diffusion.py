@@ -7,6 +7,13 @@ class FractionalDiffusion(Family):
     r""":math:`u_t = -\kappa (-\Delta)^{\alpha/2} u - \mu u + f`.
 
     :math:`\alpha = 2` is ordinary diffusion; smaller exponents have heavier tails.
+
+    >>> import torch
+    >>> from latentpde.grid import wavenumbers
+    >>> k, times = wavenumbers((2, 2), extent=(1.0, 1.0)), torch.tensor([0.25], dtype=torch.float64)
+    >>> theta = torch.tensor([[0.1, 2.0, 0.0], [0.1, 1.0, 0.0]], dtype=torch.float64)  # kappa, alpha, mu
+    >>> FractionalDiffusion().state_response(k, times, theta)[:, 0, 0, 1].round(decimals=3)
+    tensor([0.3730, 0.8550], dtype=torch.float64)
     """
 
     name = "fractional_diffusion"

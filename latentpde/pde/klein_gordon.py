@@ -4,7 +4,15 @@ from latentpde.pde.base import Coefficient, Family
 
 
 class KleinGordon(Family):
-    r""":math:`u_{tt} - c_x^2 u_{xx} - c_y^2 u_{yy} + m^2 u = f`, at rest at time 0."""
+    r""":math:`u_{tt} - c_x^2 u_{xx} - c_y^2 u_{yy} + m^2 u = f`, at rest at time 0.
+
+    >>> import torch
+    >>> from latentpde.grid import wavenumbers
+    >>> k, theta = wavenumbers((2, 2), extent=(1.0, 1.0)), torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
+    >>> response = KleinGordon().state_response(k, torch.tensor([0.5, 1.0], dtype=torch.float64), theta)
+    >>> response[:, 0, 1].round(decimals=6)  # a standing wave, after half a period and after a whole one
+    tensor([-1.,  1.], dtype=torch.float64)
+    """
 
     name = "klein_gordon"
     equation = "u_tt = cx² u_xx + cy² u_yy - m² u + f"

@@ -7,6 +7,13 @@ class Telegraph(Family):
     r""":math:`u_{tt} + d\,u_t = c^2 \Delta u + f`, at rest at time 0.
 
     Long waves (:math:`c |k| < d/2`) creep as under diffusion, short ones ring.
+
+    >>> import torch
+    >>> from latentpde.grid import wavenumbers
+    >>> k, times = wavenumbers((2, 2), extent=(1.0, 1.0)), torch.tensor([0.5], dtype=torch.float64)
+    >>> theta = torch.tensor([[1.0, 0.0], [1.0, 20.0]], dtype=torch.float64)  # without damping, and with much of it
+    >>> Telegraph().state_response(k, times, theta)[:, 0, 0, 1].round(decimals=3)
+    tensor([-1.0000,  0.3760], dtype=torch.float64)
     """
 
     name = "telegraph"

@@ -43,6 +43,16 @@ def plot_rank_histograms(dataset: xr.Dataset, *, level: float = 0.99, width: flo
 
     The p-value is `latentpde.scores.ranks.rank_uniformity`'s, corrected for the number of panels.
 
+    >>> import xarray as xr
+    >>> ranks = np.stack([np.arange(40) % 10, np.zeros(40)], axis=1)  # of vx calibrated, of vy always the lowest
+    >>> dataset = xr.Dataset(
+    ...     {"rank": (("case", "quantity"), ranks)},
+    ...     coords={"quantity": ["vx", "vy"], "quantity_kind": ("quantity", ["coefficient", "coefficient"])},
+    ...     attrs={"num_draws": 9},
+    ... )
+    >>> [ax.get_title() for ax in plot_rank_histograms(dataset).axes]
+    ['vx: p = 1', 'vy: p < 0.0001']
+
     Args:
         dataset: from `latentpde.scores.calibration.simulation_based_calibration`.
         level: probability with which all bars of a calibrated panel lie in the band; those outside are orange, hatched
@@ -81,6 +91,15 @@ def plot_rank_histograms(dataset: xr.Dataset, *, level: float = 0.99, width: flo
 
 def plot_rank_ecdf(dataset: xr.Dataset, *, level: float = 0.99, width: float = WIDTH) -> Figure:
     """Draw the empirical less the uniform distribution of the ranks; a panel for each kind of quantity.
+
+    >>> import xarray as xr
+    >>> dataset = xr.Dataset(
+    ...     {"rank": (("case", "quantity"), np.arange(40)[:, None] % 10)},
+    ...     coords={"quantity": ["vx"], "quantity_kind": ("quantity", ["coefficient"])},
+    ...     attrs={"num_draws": 9},
+    ... )
+    >>> [ax.get_title() for ax in plot_rank_ecdf(dataset).axes]
+    ['coefficient (99 % band)']
 
     Args:
         dataset: from `latentpde.scores.calibration.simulation_based_calibration`.
@@ -144,6 +163,14 @@ def draw_rank_ecdf(
 def plot_coverage(dataset: xr.Dataset, by: str | Sequence[str] = ("mask_kind",), *, width: float = WIDTH) -> Figure:
     """Draw nominal against empirical coverage of the field for each group of cases, and their difference.
 
+    >>> import xarray as xr
+    >>> dataset = xr.Dataset(
+    ...     {"coverage": (("case", "level"), [[0.4, 0.9], [0.6, 0.8], [0.5, 0.9]])},
+    ...     coords={"level": [0.5, 0.9], "mask_kind": ("case", ["line", "radial", "line"])},
+    ... )
+    >>> [text.get_text() for text in plot_coverage(dataset).axes[0].get_legend().get_texts()]
+    ['line (2)', 'radial (1)']
+
     Args:
         dataset: from `latentpde.scores.calibration.simulation_based_calibration`.
         by: what groups differ in, as that of `latentpde.scores.calibration.expected_coverage`.
@@ -196,6 +223,14 @@ def coverage_figure(
 
 def plot_spread_error(dataset: xr.Dataset, by: str | Sequence[str] = ("mask_kind",), *, width: float = 6.5) -> Figure:
     """Draw the ensemble's spread against its mean's error, one dot per case, and their means over cases.
+
+    >>> import xarray as xr
+    >>> dataset = xr.Dataset(
+    ...     {"spread": ("case", [0.1, 0.2]), "error": ("case", [0.12, 0.19])},
+    ...     coords={"mask_kind": ("case", ["line", "radial"])},
+    ... )
+    >>> [text.get_text() for text in plot_spread_error(dataset).axes[0].get_legend().get_texts()]
+    ['line', 'radial', 'RMS of like cases']
 
     Args:
         dataset: from `latentpde.scores.calibration.simulation_based_calibration`.

@@ -110,7 +110,13 @@ def shown_snapshots(observation: Observation) -> list[int]:
 def observation_maps(
     observation: Observation, case: int = 0, initial_title: str = "Coarse initial state"
 ) -> list[FieldMap]:
-    """Maps of the initial state and of the readings of each snapshot, which share one scale."""
+    """Maps of the initial state and of the readings of each snapshot, which share one scale.
+
+    Args:
+        observation: the readings.
+        case: its number, from 0.
+        initial_title: what stands above the initial state.
+    """
     observation.require_case(case)
     grid, maps = observation.grid, []
     if observation.initial is not None:
@@ -152,7 +158,19 @@ def source_maps(fields: CaseFields) -> list[FieldMap]:
 
 
 def plot_observation(observation: Observation, case: int = 0, *, width: float = WIDTH) -> Figure:
-    """Draw the coarse initial state and the readings of one case; ``width`` is in inches."""
+    """Draw the coarse initial state and the readings of one case.
+
+    >>> import latentpde as lp
+    >>> cases = lp.simulate("diffusion", num=1, shape=(16, 16), num_modes=2, sparsity=0.5)
+    >>> figure = plot_observation(lp.Observation.from_dataset(cases))
+    >>> [ax.get_title() for ax in figure.axes if ax.get_title()]
+    ['Coarse initial state', 'Readings']
+
+    Args:
+        observation: the readings.
+        case: its number, from 0.
+        width: of the figure, in inches.
+    """
     return map_figure(observation_maps(observation, case), width)
 
 
@@ -160,6 +178,13 @@ def plot_reconstruction(
     posterior: Posterior, case: int = 0, truth=None, resolution: Resolution = None, *, width: float = WIDTH
 ) -> Figure:
     """Draw the mean and, where there are any, its standard deviation, the truth and the error.
+
+    >>> import latentpde as lp
+    >>> cases = lp.simulate("diffusion", num=1, shape=(16, 16), num_modes=2, sparsity=0.5)
+    >>> posterior = lp.reconstruct(cases, method="map", num_steps=5)
+    >>> figure = plot_reconstruction(posterior, truth=cases["truth/field"], resolution=16)
+    >>> [ax.get_title() for ax in figure.axes if ax.get_title()]
+    ['Truth', 'Point estimate', 'Absolute error']
 
     Args:
         posterior, case, truth, resolution: as those of `case_fields`.
@@ -171,12 +196,30 @@ def plot_reconstruction(
 def plot_source(
     posterior: PDEPosterior, case: int = 0, resolution: Resolution = None, *, width: float = WIDTH
 ) -> Figure:
-    """Draw the source term and, where there are several draws, its standard deviation; arguments as above."""
+    """Draw the source and, where there are several draws, its standard deviation.
+
+    >>> import latentpde as lp
+    >>> cases = lp.simulate("diffusion", num=1, shape=(16, 16), num_modes=2, sparsity=0.5)
+    >>> posterior = lp.reconstruct(cases, method="map", num_steps=5)
+    >>> [ax.get_title() for ax in plot_source(posterior, resolution=16).axes if ax.get_title()]
+    ['Point estimate']
+
+    Args:
+        posterior: of a method that knows the PDE.
+        case, resolution: as those of `case_fields`.
+        width: of the figure, in inches.
+    """
     return map_figure(source_maps(case_fields(posterior, case, None, resolution)), width)
 
 
 def plot_coefficients(posterior: PDEPosterior, case: int = 0, *, width: float = WIDTH) -> Figure:
     """Draw each coefficient's draws within its bounds; a mark where there is only one.
+
+    >>> import latentpde as lp
+    >>> cases = lp.simulate("diffusion", num=1, shape=(16, 16), num_modes=2, sparsity=0.5)
+    >>> posterior = lp.reconstruct(cases, method="map", num_steps=5)
+    >>> [ax.get_title() for ax in plot_coefficients(posterior).axes]
+    ['vx (L/T)', 'vy (L/T)', 'kappa (L²/T)']
 
     Args:
         posterior: of a method that knows the PDE.
@@ -212,6 +255,13 @@ def plot_psd(
 ) -> Figure:
     """Draw radially averaged power spectra, with the finest scale that the coarse grid resolves.
 
+    >>> import latentpde as lp
+    >>> cases = lp.simulate("diffusion", num=1, shape=(16, 16), num_modes=2, sparsity=0.5)
+    >>> posterior = lp.reconstruct(cases, method="map", num_steps=5)
+    >>> figure = plot_psd(posterior, truth=cases["truth/field"], resolution=16)
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['truth', 'point estimate', "coarse grid's Nyquist"]
+
     Args:
         posterior, case, truth, resolution: as those of `case_fields`.
         width: of the figure, in inches.
@@ -221,7 +271,13 @@ def plot_psd(
 
 
 def psd_figure(fields: CaseFields, coarse: Grid, *, width: float = 6.5) -> Figure:
-    """What `plot_psd` draws, of fields that are there; ``coarse`` is the grid of the readings."""
+    """Draw what `plot_psd` draws, of fields that are decoded already.
+
+    Args:
+        fields: of one case.
+        coarse: the grid of the readings, whose finest scale is marked.
+        width: of the figure, in inches.
+    """
     figure, (ax,) = figure_of_panels(1, 1, width, min(4.0, 0.9 * width))
     draws = fields.draws[:_MOST_SPECTRA] if fields.has_spread else ()
     curves = [("draws" if i == 0 else None, u, DRAW_COLOUR, 0.7) for i, u in enumerate(draws)]

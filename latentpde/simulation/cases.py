@@ -286,6 +286,13 @@ def simulate(regime: str | Regime, *, num: int = 8, seed: int = 0, **options) ->
 def simulate_to_file(simulation: Simulation, path: str | Path, num: int, *, show_progress: bool = False) -> None:
     """Write the first ``num`` cases of a simulation to a NetCDF file, with only a few in memory at a time.
 
+    >>> import tempfile
+    >>> from latentpde import open_cases
+    >>> path = Path(tempfile.mkdtemp()) / "cases.nc"
+    >>> simulate_to_file(Simulation(regime="diffusion", shape=(16, 16)), path, num=3)
+    >>> open_cases(path).sizes["case"]
+    3
+
     Args:
         simulation: how cases are made.
         path: the file, replaced where it exists once all cases are written.

@@ -30,6 +30,9 @@ class _Table(BaseModel):
 class DataTable(_Table):
     """``[data]``: the simulated cases that networks are trained and validated on.
 
+    >>> DataTable(num_per_regime=200).shape
+    (128, 128)
+
     Args:
         num_per_regime: training cases of each regime.
         num_validation: validation cases of each regime.
@@ -49,6 +52,9 @@ class DataTable(_Table):
 
 class StageTable(_Table):
     """How any network is trained: by AdamW, with a learning rate that rises along a line and falls along a cosine.
+
+    >>> StageTable(epochs=10, learning_rate=2e-3).batch_size
+    64
 
     Args:
         epochs: passes over all training cases.
@@ -72,6 +78,9 @@ class StageTable(_Table):
 class EncoderTable(StageTable):
     """``[encoder]``: the inference encoder, which `enc` uses. It also takes what `StageTable` has.
 
+    >>> EncoderTable(latent_weight=0.1).epochs
+    400
+
     Args:
         latent_weight: ``lambda``, the weight of the penalty on the latent's squared norm.
     """
@@ -83,6 +92,9 @@ class EncoderTable(StageTable):
 class DenoiserTable(StageTable):
     """``[denoiser_enc]``, ``[denoiser_map]`` and ``[denoiser_true]``: a denoiser for each kind of target, the latents
     that it learns: the encoder's, MAP estimates, or the simulator's own. It also takes what `StageTable` has.
+
+    >>> DenoiserTable(num_steps=200, beta_end=0.1).drop
+    0.1
 
     Args:
         obs_weight: ``lambda_obs``, the weight of the observation term in the loss.
@@ -116,14 +128,18 @@ class DenoiserTable(StageTable):
 
 
 class FunDPSTable(StageTable):
-    """FunDPS's denoiser of joint fields.
+    """``[fundps]``: the denoiser of joint fields, which `fundps` uses. It also takes what `StageTable` has.
+
+    >>> FunDPSTable(fine_epochs=20).coarsening
+    2
 
     Args:
-        fine_epochs: the last ones, on the data's own grid.
-        coarsening: cells of that grid per side of a cell in the epochs before.
-        log_sigma_mean, log_sigma_std: of the noise's level.
+        fine_epochs: how many of the last epochs are on the data's own grid; those before are on a coarser one.
+        coarsening: cells of the data's grid per side of a cell of the coarser one.
+        log_sigma_mean, log_sigma_std: mean and standard deviation of the logarithm of the noise's level, which is in
+            standard deviations of the fields.
         sigma_data: standard deviation that the preconditioning takes fields to have.
-        noise_length: of the noise's correlation, relative to the domain's sides.
+        noise_length: correlation length of the noise, relative to the sides of the rectangle; at most 0.1.
     """
 
     epochs: int = Field(default=400, ge=1)
@@ -138,6 +154,10 @@ class FunDPSTable(StageTable):
 class TrainingConfig(_Table):
     """The training of a family's networks: the top level of the file. A stage without a table is not trained.
 
+    >>> config = TrainingConfig(family="helmholtz", output="runs/helmholtz", encoder=EncoderTable(epochs=8))
+    >>> config.stages, config.regime_names
+    (['encoder'], ['helmholtz'])
+
     Args:
         family: name of the PDE family.
         preset: size of the networks, a name of `latentpde.nn.PRESETS`.
@@ -146,7 +166,7 @@ class TrainingConfig(_Table):
         regimes: names of the regimes to train on together; by default all of the family's.
         mixed_precision: ``no``, or ``bf16`` on hardware that gains from it.
         data: the simulated cases.
-        encoder, denoiser_enc, denoiser_map, denoiser_true: the stages, one network each.
+        encoder, denoiser_enc, denoiser_map, denoiser_true, fundps: the stages, one network each.
     """
 
     family: str

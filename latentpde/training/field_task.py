@@ -29,12 +29,14 @@ from latentpde.training.tasks import Losses, Task
 
 @dataclass(frozen=True, eq=False)
 class FieldTask(Task):
-    """The denoiser's of joint fields.
+    """The loss of FunDPS's denoiser of joint fields.
 
     Args:
-        table: of its settings.
-        statistics: of the fields, which it sees normalised.
-        seed: of levels and noise.
+        device: where the network is.
+        num_probes: not used: this network sees no readings.
+        table: the settings.
+        statistics: mean, standard deviation and spectrum of the training fields, which the network sees normalised.
+        seed: seed of the noise and of its levels.
     """
 
     table: FunDPSTable
@@ -43,6 +45,7 @@ class FieldTask(Task):
 
     @property
     def noise(self) -> RandomField:
+        """The noise that the network learns to take off."""
         return RandomField(self.table.noise_length)
 
     def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
@@ -66,7 +69,13 @@ class FieldTask(Task):
 
 
 def joint_fields(data: RegimeData, indices: np.ndarray, grid: Grid) -> Float[Tensor, "case 3 y x"]:
-    """Initial states, sources and outputs at the last time, on a grid of the data's rectangle."""
+    """The fields that the network learns: initial state, source and field at the last time, of some cases.
+
+    Args:
+        data: cases of one regime, with their fine initial states.
+        indices: which of them.
+        grid: of the same rectangle.
+    """
     chosen = torch.from_numpy(indices)
     assert data.fine_initial is not None
     z, times = data.z[chosen], (data.simulation.times or ())[-1:]
@@ -77,7 +86,13 @@ def joint_fields(data: RegimeData, indices: np.ndarray, grid: Grid) -> Float[Ten
 
 
 def field_statistics(sets: list[RegimeData], table: FunDPSTable, most: int = 500) -> FieldStatistics:
-    """Of the first training fields of each regime, on the coarse grid."""
+    """Mean, standard deviation and spectrum of training fields, on the coarser grid of the first epochs.
+
+    Args:
+        sets: cases of each regime.
+        table: says how much coarser that grid is.
+        most: how many cases of each regime are looked at, the first ones.
+    """
     parts = [
         joint_fields(data, np.arange(min(len(data), most)), data.simulation.grid.coarsen(table.coarsening))
         for data in sets

@@ -27,7 +27,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in ("core", "speed", "coverage") else ())
+        pytest.param(name, marks=pytest.mark.slow if name in ("core", "speed", "coverage", "batching") else ())
         for name in benchmarks.names()
         if name not in ("scaling", "peers", "enkf_ensemble_size")  # each has a test of its own
     ],

@@ -111,6 +111,8 @@ assert "torch" not in sys.modules and "xarray" not in sys.modules
     assert time.monotonic() - start < 5
     for option in ("--output", "--num-draws", "--bounds", "--json", "--sparsity"):
         assert option in done.stdout
+    assert "<str>" in done.stdout
+    assert "<bool>" not in done.stdout, "a flag takes no value"
 
 
 def test_demo(run, tmp_path, monkeypatch):

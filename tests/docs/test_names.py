@@ -1,5 +1,7 @@
 """What the documentation names exists: modules and functions, files, options, targets of make, messages, links."""
 
+import inspect
+import pydoc
 import re
 from importlib import import_module
 
@@ -45,6 +47,21 @@ def resolves(name):
             found = getattr(found, part, None)
         return found is not None
     return False
+
+
+def test_every_name_of_the_reference_has_an_example():
+    """Functions and classes that can be used as they are; what others derive from is shown by those."""
+    reference, names = (pages.ROOT / "docs" / "api.md").read_text(), []
+    for kind, name, options in re.findall(r"\.\. auto(\w+):: (\S+)\n((?:   :.*\n)*)", reference):
+        members = re.search(":members: (.+)", options)
+        if kind != "module":
+            names.append(name)
+        elif members:
+            names += [f"{name}.{member.strip()}" for member in members[1].split(",")]
+    assert len(names) > 80
+    things = {name: pydoc.locate(name) for name in names}
+    lacking = [n for n, thing in things.items() if not inspect.isabstract(thing) and ">>>" not in inspect.getdoc(thing)]
+    assert not lacking
 
 
 @every_page

@@ -2,6 +2,7 @@
 
 from latentpde.bench.benchmark import benchmarks
 from latentpde.bench.studies.ablations import GuidanceScale, MapBudget, RefinementWeight
+from latentpde.bench.studies.batching import Batching
 from latentpde.bench.studies.calibration import Calibration
 from latentpde.bench.studies.comparison import Table1, TableNoSource
 from latentpde.bench.studies.core import Core
@@ -27,6 +28,6 @@ for _benchmark in (
     *(Calibration(), Coverage(), Evidence()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
-    *(Speed(), Core(), Scaling(), Peers()),
+    *(Speed(), Core(), Batching(), Scaling(), Peers()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

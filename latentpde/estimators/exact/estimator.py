@@ -122,6 +122,12 @@ class _CaseResult:
 class Exact(Estimator):
     """The true posterior of field, source and coefficients.
 
+    >>> import latentpde as lp
+    >>> cases = lp.simulate("diffusion", num=1, shape=(16, 16), num_modes=2, sparsity=0.5)
+    >>> posterior = lp.reconstruct(cases, method="exact", num_draws=3, fixed={"vx": 0.0, "vy": 0.0})
+    >>> posterior.draws(resolution=16).shape, bool(posterior.diagnostics["trusted"][0])
+    ((1, 3, 16, 16), True)
+
     Args:
         gaussian: a Gaussian prior for some coefficients instead of the uniform one, ``{name: (mean, std)}``, cut off at
             the bounds.

@@ -40,7 +40,11 @@ _COARSENING = 2
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FunDPSPosterior(FieldPosterior):
-    """Fields that say how far a case is from what the network was trained on."""
+    """Drawn fields, and in what the readings differ from what the network was trained on.
+
+    Args:
+        training_mismatch: a sentence for each difference; they become warnings.
+    """
 
     training_mismatch: list[str] = field(default_factory=list)
 
@@ -53,14 +57,14 @@ class FunDPS(Estimator):
     """Guided diffusion over joint fields; each draw is a sample of its own.
 
     Args:
-        num_steps: noise levels, from `sigma_max` down to `sigma_min`.
-        sigma_max, sigma_min: in standard deviations of the training fields.
+        num_steps: number of noise levels, from ``sigma_max`` down to ``sigma_min``.
+        sigma_max, sigma_min: the highest and the lowest noise level, in standard deviations of the training fields.
         coarse_share: share of the steps that run at half the resolution.
-        guidance_scale: of the guidance; 1 is the likelihood's own.
+        guidance_scale: strength of the guidance by the readings; 1 is the likelihood's own.
         slack: the network's error beyond the best denoiser's, as a share of the noise's variance.
         coupling: weight of what the initial state says of output and source through the network; 1 is the likelihood's
             own. The state itself is always put in place.
-        residual_scale: of the PDE's residual in the likelihood; 0 leaves it out, 1 is the likelihood's own.
+        residual_scale: weight of the PDE's residual in the likelihood; 0 leaves it out, 1 is the likelihood's own.
         weights: folder of trained networks; ``shipped`` for those that come with the package.
 
     Example:
@@ -74,7 +78,7 @@ class FunDPS(Estimator):
     name = "fundps"
     summary = "FunDPS: guided diffusion over whole fields by a neural operator (trained for advection-diffusion)"
 
-    # guidance_scale, slack and coupling: the best of a few on 16 validation cases (docs/fundps.md)
+    # guidance_scale, slack and coupling: the best of a few on 16 validation cases
     num_steps: Count = 20
     sigma_max: Positive = 80.0
     sigma_min: Positive = 0.02
@@ -92,6 +96,7 @@ class FunDPS(Estimator):
 
     @property
     def sampler(self) -> GuidedSampler:
+        """The options of the sampler."""
         return GuidedSampler(
             num_steps=self.num_steps,
             sigma_max=self.sigma_max,
@@ -103,6 +108,11 @@ class FunDPS(Estimator):
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> FunDPSPosterior:
+        """Condition the prior on the readings, as `Estimator.estimate` says.
+
+        Diagnostics are ``rms_residual``, what the mean leaves of the readings of each case, in the field's unit; and
+        ``num_parameters`` of the network.
+        """
         observation.require_initial()
         trained = load_weights("fundps", latent.family, self.weights)
         likelihood = FieldLikelihood.of(
@@ -144,7 +154,18 @@ class FunDPS(Estimator):
         num_draws: int,
         advance: Advance,
     ) -> Float[Tensor, "snapshot draw y x"]:
-        """Normalised outputs of some snapshots, in one batch."""
+        """Draw normalised fields of some snapshots, in one batch.
+
+        Args:
+            trained: the network.
+            likelihood: what is known of all snapshots.
+            observation: the readings.
+            latent: bounds of the coefficients, where the PDE's residual is asked for.
+            part: which snapshots; all cases at all times count, cases first.
+            generators: random numbers of each of them.
+            num_draws: how many fields of each.
+            advance: called with 1 after each step.
+        """
         fine, statistics, coefficients = observation.fine_grid, trained.field_statistics, Coefficients(latent)
         divides = all(n % _COARSENING == 0 for n in fine.shape)
         grids = [fine.coarsen(_COARSENING), fine] if divides and self.coarse_share else [fine]

@@ -39,10 +39,10 @@ class FieldLikelihood:
     """The likelihood of some snapshots, each a case at one time, in normalised units.
 
     Args:
-        statistics: of the training fields.
-        noise: of the diffusion.
-        slack: ``delta``.
-        coupling: of the initial state to the other channels; 1 is the likelihood's own.
+        statistics: mean, standard deviation and spectrum of the training fields.
+        noise: the noise of the diffusion, up to its level.
+        slack: ``delta``, the network's error beyond the best denoiser's, as a share of the noise's variance.
+        coupling: weight of what the initial state says of the other channels; 1 is the likelihood's own.
         initial_hat: Fourier coefficients of the initial state, as far as it is known.
         positions: ``(y, x)`` of each reading, relative to the rectangle's corner and sides.
         cells: shape of the coarse grid whose averages are read, and samples per cell and side; None for points.
@@ -70,7 +70,7 @@ class FieldLikelihood:
         slack: float,
         coupling: float,
     ) -> FieldLikelihood:
-        """Every snapshot of every case, cases first."""
+        """The likelihood of every snapshot of every case, cases first; arguments as those of the class."""
         num_times, grid = len(observation.times), observation.grid
         initial_hat = observation.initial_spectrum().clone()
         initial_hat[:, 0, 0] -= statistics.mean[INITIAL]
@@ -103,7 +103,7 @@ class FieldLikelihood:
         return len(self.values)
 
     def on(self, grid: Grid, snapshots: slice = slice(None)) -> GridLikelihood:
-        """For fields of some snapshots on one grid."""
+        """The likelihood of fields of some snapshots on one grid."""
         parts = (self.initial_hat, self.positions, self.values, self.variance)
         return GridLikelihood(self, grid.shape, *(part[snapshots] for part in parts))
 
@@ -133,17 +133,23 @@ class GridLikelihood:
         self._initial_hat, self._known = (pad_block(crop_block(part, block), block) for part in (initial_hat, ones))
 
     def predict(self, output: Float[Tensor, "snapshot draw y x"]) -> Float[Tensor, "snapshot draw reading"]:
-        """What would be read of normalised outputs."""
+        """What would be read of normalised fields at the snapshots' times, without noise."""
         spectrum = (self.grid.analyse(output) * self._counts).flatten(-2)
         return (spectrum @ self._waves.to(spectrum).mT).real
 
     def rms_residual(self, output: Float[Tensor, "snapshot draw y x"]) -> Float[Tensor, " snapshot"]:
-        """What the mean of normalised outputs leaves of the readings."""
+        """Root mean square of what the mean of normalised fields leaves of each snapshot's readings."""
         left = (self._values - self.predict(output.mean(1, keepdim=True))[:, 0]) * self._real
         return torch.sqrt(left.square().sum(-1) / self._real.sum(-1).clamp(min=1))
 
     def error_power(self, channel: int, sigma: float, slack: float | None = None) -> Float[Tensor, "row col"]:
-        """The denoiser's error, mode by mode; with another slack than the likelihood's own, if given."""
+        """The variance of the denoiser's error, mode by mode.
+
+        Args:
+            channel: of the joint field.
+            sigma: noise level.
+            slack: another than the likelihood's own.
+        """
         signal, noise = self._power[channel], sigma**2 * self._noise
         best = signal * noise / (signal + noise).clamp(min=1e-300)
         return best + (self._slack if slack is None else slack) * noise

@@ -41,12 +41,12 @@ class ResidualLikelihood:
     """A likelihood with the PDE's residual beside the readings.
 
     Args:
-        known: readings and initial state.
-        statistics: of the training fields.
-        extent: of the rectangle.
-        times: of each snapshot.
-        coefficients: of the samples, shared between grids.
-        scale: of the term; 1 is the likelihood's own.
+        known: the likelihood of readings and initial state.
+        statistics: mean, standard deviation and spectrum of the training fields.
+        extent: ``(height, width)`` of the rectangle, in physical units.
+        times: PDE time of each snapshot.
+        coefficients: those of the samples, shared between grids.
+        scale: weight of the residual; 1 is the likelihood's own.
     """
 
     def __init__(
@@ -67,10 +67,11 @@ class ResidualLikelihood:
         self._counts[self._block[0] // 2] = 0.0  # the row that a grid's block leaves empty
 
     def with_initial(self, clean: Tensor) -> Tensor:
+        """Fields whose initial state has the modes that are known."""
         return self.known.with_initial(clean)
 
     def pull(self, clean: Float[Tensor, "snapshot draw channel y x"], sigma: float) -> Float[Tensor, ""]:
-        """As a likelihood's; finds the coefficients on the way."""
+        """A number whose gradient by ``clean`` is that of the log-likelihood; finds the coefficients on the way."""
         total = self.known.pull(clean, sigma)
         if sigma >= _BELOW or not self.scale:
             return total

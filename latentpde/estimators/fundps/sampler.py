@@ -51,13 +51,13 @@ class Guide(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class GuidedSampler:
-    """How to go back.
+    """The way from noise to fields: how many steps, between which noise levels, and how strongly guided.
 
     Args:
-        num_steps: noise levels.
-        sigma_max, sigma_min: the first and the last of them.
-        coarse_share: share of the steps that run on the coarse grid.
-        scale: of the guidance; 1 is the likelihood's own.
+        num_steps: number of noise levels, at least 2.
+        sigma_max, sigma_min: the first and the last of them, in standard deviations of the training fields.
+        coarse_share: share of the steps, from 0 to 1, that run on the coarse grid.
+        scale: strength of the guidance; 1 is the likelihood's own.
     """
 
     num_steps: int = 30
@@ -80,15 +80,15 @@ class GuidedSampler:
         normals: Normals,
         advance: Advance = lambda count: None,
     ) -> Float[Tensor, "snapshot draw channel y x"]:
-        """Samples on the last grid.
+        """Draw joint fields on the last grid.
 
         Args:
-            denoiser: of single fields.
-            noise: of the diffusion.
+            denoiser: the network, which takes fields without an axis of draws.
+            noise: the noise of the diffusion, up to its level.
             grids: the fine grid, or a coarse one and the fine one.
-            guides: what is known, on each.
-            normals: randomness.
-            advance: told of each step done.
+            guides: what is known, on each grid.
+            normals: gives standard normals on a grid.
+            advance: called with 1 after each step.
         """
         levels = noise_levels(self.num_steps, self.sigma_max, self.sigma_min)
         switch = round(self.coarse_share * self.num_steps) if len(grids) == 2 else 0
@@ -103,7 +103,7 @@ class GuidedSampler:
         return x
 
     def denoise(self, denoiser: Denoiser, noise: RandomField, guide: Guide, x: Tensor, sigma: float) -> Tensor:
-        """The guided denoiser."""
+        """The guided denoiser: clean fields of noisy ones, moved to where they explain what is known."""
         with torch.enable_grad():
             noisy = x.detach().requires_grad_(True)
             flat = noisy.flatten(0, 1)

@@ -138,13 +138,35 @@ class Grid:
 
     def synthesise(self, u_hat: Complex[Tensor, "*batch row col"]) -> Float[Tensor, "*batch y x"]:
         """Samples of the Fourier series, truncated to the modes that this grid carries."""
+        above, below = self._carried(u_hat)
+        gap = u_hat.new_zeros((*above.shape[:-2], self.shape[0] - above.shape[-2] - below.shape[-2], above.shape[-1]))
+        return torch.fft.irfft2(torch.cat([above, gap, below], dim=-2), s=self.shape, norm="forward")
+
+    def synthesise_rows(
+        self, u_hat: Complex[Tensor, "*batch row col"], rows: range
+    ) -> Float[Tensor, "*batch some_y x"]:
+        """Some rows of what `synthesise` gives, where all of them would take too much memory.
+
+        >>> grid = Grid((4, 6))
+        >>> u_hat = grid.analyse(torch.arange(24.0, dtype=torch.float64).reshape(4, 6) % 5)
+        >>> torch.allclose(grid.synthesise_rows(u_hat, range(1, 3)), grid.synthesise(u_hat)[1:3])
+        True
+        """
+        above, below = self._carried(u_hat)
+        modes = torch.cat([torch.arange(above.shape[-2]), torch.arange(-below.shape[-2], 0)])
+        # whole turns are taken out first, exactly
+        turns = (torch.tensor(rows)[:, None] * modes % self.shape[0]).to(u_hat.real) / self.shape[0]
+        waves = torch.polar(torch.ones_like(turns), 2 * torch.pi * turns)
+        return torch.fft.irfft(waves @ torch.cat([above, below], dim=-2), n=self.shape[1], norm="forward")
+
+    def _carried(self, u_hat: Tensor) -> tuple[Tensor, Tensor]:
+        """The modes of a block that this grid carries, those of rows from 0 up and those below, seen from the first
+        cell's centre."""
         rows, cols = u_hat.shape[-2:]
         half, most_y, most_x = rows // 2, _num_nonnegative(self.shape[0]), _num_nonnegative(self.shape[1])
         num_above, num_below, num_cols = min(half, most_y), min(half, most_y - 1), min(cols, most_x)
         u_hat = (u_hat * self._half_cell_phase((rows, cols), u_hat.dtype, u_hat.device))[..., :num_cols]
-        gap = u_hat.new_zeros((*u_hat.shape[:-2], self.shape[0] - num_above - num_below, num_cols))
-        full = torch.cat([u_hat[..., :num_above, :], gap, u_hat[..., rows - num_below :, :]], dim=-2)
-        return torch.fft.irfft2(full, s=self.shape, norm="forward")
+        return u_hat[..., :num_above, :], u_hat[..., rows - num_below :, :]
 
     def block_of(self, half_plane: Shaped[Tensor, "*batch y half_x"]) -> Shaped[Tensor, "*batch row col"]:
         """The block within what `torch.fft.rfft2` gives for this grid: coefficients, their powers, or the like.

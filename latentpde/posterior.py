@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,10 +15,10 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.decoder import Decoder, as_times
-from latentpde.errors import UsageError
-from latentpde.grid import Grid, resample
+from latentpde.grid import Grid
 from latentpde.latent import Latent
 from latentpde.observation import Observation
+from latentpde.spread import QUANTILES, Spread, interval_probability, spread_over_draws, std_over_draws
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 Resolution: TypeAlias = int | tuple[int, int] | None
 
 DEFAULT_RESOLUTION = 128
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_CHUNK_VALUES = 2**24  # field values decoded at once: 128 MB
+CHUNK_VALUES = 2**24  # field values decoded at once: 128 MB
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,7 +35,9 @@ class Posterior(ABC):
 
     Fields come back as `xarray.DataArray` with physical coordinates; the axes are ``(case, y, x)``, with
     ``time`` before ``y`` where several times are asked for, and without ``case`` where the observation
-    had none. A method without a spread has one draw, and its `std` is NaN rather than a false zero.
+    had none. A method without a spread has one draw, and its `std` is NaN rather than a false zero. Where a method can
+    tell standard deviation and quantiles better than the draws that are kept, it does, and how many are kept does not
+    matter for them.
 
     >>> import latentpde as lp
     >>> posterior = lp.reconstruct(lp.simulate("diffusion", num=2), method="map", num_steps=5)
@@ -47,8 +48,9 @@ class Posterior(ABC):
     >>> posterior.coefficients.coefficient.values.tolist()
     ['vx', 'vy', 'kappa']
 
-    Subclasses say in `fields` how draws are decoded, for some of the cases and as tensors; those that know mean or
-    standard deviation better than their draws do override `means` and `stds`. Everything else follows.
+    Subclasses say in `fields` how draws are decoded, for some of the cases and as tensors; those that know the mean or
+    the spread better than their draws do override `means`, and `spreads` with `num_spread_draws`. Everything else
+    follows.
 
     Args:
         observation: what was conditioned on.
@@ -84,11 +86,35 @@ class Posterior(ABC):
         """
         return (self.fields(cases, grid, times) if draws is None else draws).mean(1)
 
-    def stds(
-        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
-    ) -> Float[Tensor, "case time y x"]:
-        """The posterior standard deviation, NaN where there is one draw; arguments as those of `means`."""
-        return std_over_draws(self.fields(cases, grid, times) if draws is None else draws)
+    def spreads(
+        self,
+        cases: slice,
+        grid: Grid,
+        times: Float[Tensor, " time"],
+        levels: Sequence[float] = (),
+        draws: Tensor | None = None,
+    ) -> Spread:
+        """Standard deviation and quantiles for some of the cases.
+
+        Args:
+            cases, grid, times, draws: as those of `means`.
+            levels: of the quantiles, between 0 and 1.
+        """
+        return spread_over_draws(self.fields(cases, grid, times) if draws is None else draws, levels)
+
+    @property
+    def num_spread_draws(self) -> int:
+        """Draws that standard deviation and quantiles are taken over: those that are kept, unless the method has more
+        for this purpose."""
+        return self.num_draws
+
+    @property
+    def quantiles_note(self) -> str:
+        """What quantiles are taken of, and what the interval between those at 0.05 and 0.95 is worth, in words."""
+        held = interval_probability(self.num_spread_draws)
+        return (
+            f"of {self.num_spread_draws} draws; the interval from 0.05 to 0.95 holds {100 * held:.3g} % if calibrated"
+        )
 
     def warnings(self, case: int) -> list[str]:
         """What a reader of one case's result must know before trusting it, as sentences; mostly nothing."""
@@ -97,7 +123,7 @@ class Posterior(ABC):
     @property
     def has_spread(self) -> bool:
         """Whether there is more than a point estimate."""
-        return self.num_draws > 1
+        return self.num_spread_draws > 1
 
     def grid(self, resolution: Resolution = None) -> Grid:
         """The output grid: ``resolution`` cells along the shorter side, 128 or the coarse grid's own if finer."""
@@ -107,7 +133,8 @@ class Posterior(ABC):
     def parts(self, grid: Grid, num_times: int = 1, cases: range | None = None) -> Iterator[slice]:
         """Cases a few at a time, so that all draws of some of them fit into memory at once."""
         cases = range(self.observation.num_cases) if cases is None else cases
-        step = max(1, _CHUNK_VALUES // (self.num_draws * num_times * grid.shape[0] * grid.shape[1]))
+        num_draws = max(self.num_draws, self.num_spread_draws)
+        step = max(1, CHUNK_VALUES // (num_draws * num_times * grid.shape[0] * grid.shape[1]))
         for start in range(cases.start, cases.stop, step):
             yield slice(start, min(start + step, cases.stop))
 
@@ -122,7 +149,7 @@ class Posterior(ABC):
 
     def std(self, resolution: Resolution = None, times: Sequence[float] | None = None) -> xr.DataArray:
         """The posterior standard deviation, NaN for a point estimate; arguments as those of `mean`."""
-        return self._map("std", self.stds, resolution, times)
+        return self._map("std", lambda *args: self.spreads(*args).std, resolution, times)
 
     def draws(self, resolution: Resolution = None, times: Sequence[float] | None = None) -> xr.DataArray:
         """All draws, with an axis ``draw`` after ``case``; arguments as those of `mean`."""
@@ -134,10 +161,14 @@ class Posterior(ABC):
         resolution: Resolution = None,
         times: Sequence[float] | None = None,
     ) -> xr.DataArray:
-        """Pointwise quantiles of the draws, with an axis ``quantile`` after ``case``; arguments as those of `mean`."""
+        """Pointwise quantiles, with an axis ``quantile`` after ``case``; arguments as those of `mean`.
+
+        They are taken over `num_spread_draws` draws. Below 19 of these an interval of 90 % is their whole range, and
+        holds less: `latentpde.spread.interval_probability` says how much.
+        """
 
         def decode(*args) -> Tensor:
-            return quantiles_over_draws(self.fields(*args), levels)
+            return self.spreads(*args, levels).quantiles
 
         return self._map("quantiles", decode, resolution, times, ("quantile",)).assign_coords(quantile=list(levels))
 
@@ -224,6 +255,11 @@ class PDEPosterior(Posterior):
     def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case draw y x"]:
         """Draws of the source for some of the cases."""
 
+    @property
+    def spread_thetas(self) -> Float[Tensor, "case draw coefficient"]:
+        """Draws of the coefficients to tell their mean and spread by; see `num_spread_draws`."""
+        return self.thetas
+
     @cached_property
     def coefficients(self) -> xr.DataArray:
         """Draws of the PDE's coefficients, axes ``(case, draw, coefficient)``."""
@@ -238,9 +274,17 @@ class PDEPosterior(Posterior):
         )
         return self._without_spare_case(array)
 
+    def coefficient_spread(self) -> Spread:
+        """Standard deviation and quantiles of the coefficients, at `latentpde.spread.QUANTILES`."""
+        return spread_over_draws(self.spread_thetas, QUANTILES)
+
     def source_means(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
         """The posterior mean of the source; as `means`, with ``draws`` what `sources` gives."""
         return (self.sources(cases, grid) if draws is None else draws).mean(1)
+
+    def source_stds(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
+        """The standard deviation of the source, NaN for a point estimate; arguments as those of `source_means`."""
+        return std_over_draws(self.sources(cases, grid) if draws is None else draws)
 
     def source(self, resolution: Resolution = None) -> xr.DataArray:
         """The posterior mean of the source term, in the unit of the PDE's right-hand side."""
@@ -249,10 +293,16 @@ class PDEPosterior(Posterior):
 
     def source_std(self, resolution: Resolution = None) -> xr.DataArray:
         """The posterior standard deviation of the source term, NaN for a point estimate."""
-        array = self._map(
-            "source_std", lambda s, grid, _: std_over_draws(self.sources(s, grid)[:, :, None]), resolution, None
-        )
+        array = self._map("source_std", lambda s, grid, _: self.source_stds(s, grid)[:, None], resolution, None)
         return array.drop_vars("time")
+
+
+@runtime_checkable
+class InitialStates(Protocol):
+    """Fourier coefficients of initial states of some of the cases, one for all draws or one for each; a tensor is one
+    such."""
+
+    def __getitem__(self, cases: slice) -> Complex[Tensor, "case draw row col"]: ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -268,13 +318,14 @@ class LatentPosterior(PDEPosterior):
     Args:
         decoder: turns latents into fields.
         z: the draws.
-        initial_hat: Fourier coefficients of the initial state for some of the cases, the same for all draws or one
-            per draw; a function, because draws of fine states are large and cheap to make again.
+        initial_hat: Fourier coefficients of the initial states: a tensor ``(case, draw, row, col)`` with one draw where
+            they are the same for all, or what makes them anew for some of the cases, because draws of fine states are
+            large and cheap to make again.
     """
 
     decoder: Decoder
     z: Float[Tensor, "case draw latent"]
-    initial_hat: Callable[[slice], Complex[Tensor, "case draw row col"]]
+    initial_hat: InitialStates
 
     @property
     def num_draws(self) -> int:
@@ -289,93 +340,7 @@ class LatentPosterior(PDEPosterior):
         return self.latent.theta(self.z)
 
     def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y x"]:
-        return grid.synthesise(self.decoder.spectrum(self.z[cases], self.initial_hat(cases), times))
+        return grid.synthesise(self.decoder.spectrum(self.z[cases], self.initial_hat[cases], times))
 
     def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case draw y x"]:
         return self.decoder.source(self.z[cases], grid)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class FieldPosterior(Posterior):
-    """Draws of the field itself, at the snapshots' times: what a method has that knows no latent.
-
-    There are no coefficients and no source, and between the snapshots nothing is known. Fields go to other
-    resolutions as band-limited functions do, variances by linear interpolation, which keeps them positive.
-
-    >>> observation = Observation.from_arrays(np.ones((4, 4)), noise_std=0.1)
-    >>> draws = torch.tensor([1.0, 3.0]).reshape(1, 2, 1, 1, 1).expand(1, 2, 1, 8, 8)
-    >>> posterior = FieldPosterior(observation=observation, method="mine", native=Grid((8, 8)), values=draws)
-    >>> posterior.mean(resolution=16).max().item(), posterior.has_spread
-    (2.0, True)
-
-    Args:
-        native: the grid that the method worked on.
-        values: the draws there.
-        mean_values: the mean, where the method knows it better than its draws do.
-        variance: likewise the pointwise variance.
-    """
-
-    native: Grid
-    values: Float[Tensor, "case draw time y x"]
-    mean_values: Float[Tensor, "case time y x"] | None = None
-    variance: Float[Tensor, "case time y x"] | None = None
-
-    @property
-    def num_draws(self) -> int:
-        return self.values.shape[1]
-
-    def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y2 x2"]:
-        return self._on(grid, self.values[cases][:, :, self._snapshots(times)])
-
-    def means(
-        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
-    ) -> Float[Tensor, "case time y2 x2"]:
-        if self.mean_values is None:
-            return super().means(cases, grid, times, draws)
-        return self._on(grid, self.mean_values[cases][:, self._snapshots(times)])
-
-    def stds(
-        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
-    ) -> Float[Tensor, "case time y2 x2"]:
-        if self.variance is None or not self.has_spread:
-            return super().stds(cases, grid, times, draws)
-        variance = self.variance[cases][:, self._snapshots(times)]
-        return torch.sqrt(variance if grid == self.native else _linear(_linear(variance, grid, 0), grid, 1))
-
-    def _on(self, grid: Grid, values: Tensor) -> Tensor:
-        # samples on the method's own grid are kept as they are, what lies at its Nyquist included
-        return values if grid == self.native else resample(values, self.native, grid)
-
-    def _snapshots(self, times: Float[Tensor, " time"]) -> list[int]:
-        known = self.observation.times
-        apart = (times[:, None] - known).abs()
-        if bool((apart.amin(1) > 1e-9 * (1 + known.abs().max())).any()):
-            raise UsageError(
-                f"{self.method} knows the field at the snapshots' times only: {', '.join(f'{t:g}' for t in known)}; "
-                f"asked for {', '.join(f'{t:g}' for t in times)}. Methods that solve the PDE know it at any time"
-            )
-        return apart.argmin(1).tolist()
-
-
-def _linear(values: Tensor, grid: Grid, axis: int) -> Tensor:
-    """Periodic linear interpolation along y (0) or x (1) from cells that cover the same rectangle."""
-    old, new, dim = values.shape[axis - 2], grid.shape[axis], axis - 2
-    position = (torch.arange(new, dtype=values.dtype) + 0.5) * old / new - 0.5
-    below = position.floor()
-    share = (position - below).reshape(-1, *[1] * (1 - axis))
-    index = below.long() % old
-    return (1 - share) * values.index_select(dim, index) + share * values.index_select(dim, (index + 1) % old)
-
-
-def std_over_draws(draws: Float[Tensor, "case draw *field"]) -> Float[Tensor, "case *field"]:
-    """The standard deviation, unbiased in its square; NaN of a single draw."""
-    if draws.shape[1] == 1:
-        return torch.full_like(draws[:, 0], torch.nan)
-    return draws.std(1)
-
-
-def quantiles_over_draws(
-    draws: Float[Tensor, "case draw *field"], levels: Sequence[float]
-) -> Float[Tensor, "case quantile *field"]:
-    """Quantiles at some levels, interpolated linearly between draws."""
-    return torch.quantile(draws, torch.tensor(list(levels), dtype=draws.dtype), dim=1).movedim(0, 1)

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 
 from latentpde.grid import Grid
-from latentpde.posterior import QUANTILES, PDEPosterior, Posterior, Resolution, quantiles_over_draws, std_over_draws
+from latentpde.posterior import PDEPosterior, Posterior, Resolution
+from latentpde.spread import QUANTILES
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,7 +33,7 @@ class Summary:
         grid: where the fields are.
         mean: the posterior mean of the field.
         std: its standard deviation; NaN for a point estimate.
-        quantiles: of the field, at the levels `latentpde.posterior.QUANTILES`.
+        quantiles: of the field, at the levels `latentpde.spread.QUANTILES`.
         source_mean: the posterior mean of the source; ``None`` where the method knows no PDE.
         source_std: its standard deviation.
         draws: of the field, for those cases of which they were to be kept.
@@ -83,10 +84,11 @@ def _of_part(
     """All of a few cases but their draws, which go to ``kept`` where they are wanted."""
     last = posterior.observation.times[-1:]
     draws = posterior.fields(cases, grid, last)
+    spread = posterior.spreads(cases, grid, last, QUANTILES, draws)
     found = {
         "mean": posterior.means(cases, grid, last, draws)[:, 0],
-        "std": posterior.stds(cases, grid, last, draws)[:, 0],
-        "quantiles": quantiles_over_draws(draws[:, :, 0], QUANTILES),
+        "std": spread.std[:, 0],
+        "quantiles": spread.quantiles[:, :, 0],
     }
     for i, case in enumerate(range(cases.start, cases.stop)):
         if case in draws_of:
@@ -95,5 +97,5 @@ def _of_part(
     if isinstance(posterior, PDEPosterior):
         sources = posterior.sources(cases, grid)
         found["source_mean"] = posterior.source_means(cases, grid, sources)
-        found["source_std"] = std_over_draws(sources)
+        found["source_std"] = posterior.source_stds(cases, grid, sources)
     return {name: values.numpy() for name, values in found.items()}

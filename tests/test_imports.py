@@ -13,7 +13,18 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "latentpde"
 
 TOOLS = ("errors", "memory", "progress", "registry", "validation")
-CORE = ("decoder", "grid", "latent", "observation", "operator", "pde", "posterior", "summary")
+CORE = (
+    "decoder",
+    "field_posterior",
+    "grid",
+    "latent",
+    "observation",
+    "operator",
+    "pde",
+    "posterior",
+    "spread",
+    "summary",
+)
 #: What each room may import beside the tools and itself; docs/design.md shows the same table.
 MAY_IMPORT = {
     "tools": (),

@@ -78,7 +78,6 @@ class Map(Estimator):
         z, residual = torch.cat(latents), torch.cat(residuals)
         best = residual.argmin(1)
         rows = torch.arange(len(z))
-        initial_hat = observation.initial_spectrum()[:, None]
         return LatentPosterior(
             observation=observation,
             method=self.name,
@@ -89,7 +88,7 @@ class Map(Estimator):
             },
             decoder=decoder,
             z=z[rows, best][:, None],
-            initial_hat=lambda cases: initial_hat[cases],
+            initial_hat=observation.initial_spectrum()[:, None],
         )
 
     def minimise(

@@ -9,7 +9,8 @@ import numpy as np
 
 import latentpde
 from latentpde.errors import LatentPDEError
-from latentpde.posterior import QUANTILES, PDEPosterior, Posterior, Resolution
+from latentpde.posterior import PDEPosterior, Posterior, Resolution
+from latentpde.spread import QUANTILES
 from latentpde.summary import Summary
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
     >>> posterior = lp.reconstruct(lp.simulate("diffusion", num=2), method="map", num_steps=5)
     >>> dataset = summary_to_dataset(posterior, Summary.of(posterior, resolution=32))
     >>> sorted(dataset.data_vars)[:5]
-    ['coefficients', 'diagnostic_residual', 'mean', 'quantiles', 'source_mean']
+    ['coefficient_mean', 'coefficient_quantiles', 'coefficient_std', 'coefficients', 'diagnostic_residual']
 
     Args:
         posterior: where the coefficients, the diagnostics and the settings come from.
@@ -73,25 +74,52 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
     dataset["time"].attrs = {"long_name": "PDE time"}
     dataset = dataset if observation.batched else dataset.isel(case=0)
     if isinstance(posterior, PDEPosterior):
-        dataset["coefficients"] = posterior.coefficients.assign_attrs(long_name="draws of the coefficients of the PDE")
-    per_case, others = _diagnostics(posterior)
-    for name, values in per_case.items():
-        dataset[f"diagnostic_{name}"] = ("case", values)
-    return dataset.assign_attrs(_attributes(posterior, others))
+        dataset = dataset.merge(_coefficients(posterior))
+    if posterior.has_spread:
+        dataset["quantiles"].attrs["comment"] = posterior.quantiles_note
+    return dataset.merge(_diagnostics(posterior)).assign_attrs(_attributes(posterior))
 
 
-def _diagnostics(posterior: Posterior) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Diagnostics that are one number per case, which become variables, and the others, which become an attribute."""
-    per_case, others = {}, {}
+def _coefficients(posterior: PDEPosterior) -> xr.Dataset:
+    """Draws of the coefficients, and their mean and spread, which may come from more draws than are kept."""
+    import xarray as xr
+
+    draws, spread = posterior.coefficients, posterior.coefficient_spread()
+    values = {
+        "coefficient_mean": (("case", "coefficient"), posterior.spread_thetas.mean(1), "posterior means"),
+        "coefficient_std": (("case", "coefficient"), spread.std, "posterior standard deviations"),
+        "coefficient_quantiles": (("case", "quantile", "coefficient"), spread.quantiles, "quantiles"),
+    }
+    found = xr.Dataset(
+        {
+            name: (axes, array.numpy(), {"long_name": f"{words} of the coefficients of the PDE"})
+            for name, (axes, array, words) in values.items()
+        },
+        coords={"coefficient": draws["coefficient"]},
+    )
+    found = found if posterior.observation.batched else found.isel(case=0)
+    return found.assign(coefficients=draws.assign_attrs(long_name="draws of the coefficients of the PDE"))
+
+
+def _diagnostics(posterior: Posterior) -> xr.Dataset:
+    """What the method reports about itself: arrays are per case, with axes of their own behind; the rest is of all
+    cases."""
+    import xarray as xr
+
+    found = {}
     for name, value in posterior.diagnostics.items():
-        if np.ndim(value) == 1 and posterior.observation.batched:
-            per_case[name] = np.asarray(value)
-        else:
-            others[name] = np.asarray(value).tolist()
-    return per_case, others
+        array = np.asarray(json.dumps(value) if isinstance(value, dict) else value)
+        further = [f"{name}_{i}" for i in range(1, array.ndim)]
+        if name.startswith("coefficient_") and array.ndim == 2:
+            further = ["coefficient"]
+        variable = xr.Variable(("case", *further)[: array.ndim], array)
+        found[f"diagnostic_{name}"] = (
+            variable if posterior.observation.batched else variable.isel(case=0, missing_dims="ignore")
+        )
+    return xr.Dataset(found)
 
 
-def _attributes(posterior: Posterior, diagnostics: dict[str, Any]) -> dict[str, Any]:
+def _attributes(posterior: Posterior) -> dict[str, Any]:
     family = {"family": posterior.latent.family.name} if isinstance(posterior, PDEPosterior) else {}
     return {
         "Conventions": "CF-1.11",
@@ -102,6 +130,5 @@ def _attributes(posterior: Posterior, diagnostics: dict[str, Any]) -> dict[str, 
         "has_spread": int(posterior.has_spread),
         "seed": posterior.settings.get("seed", 0),
         "options": json.dumps(posterior.settings),
-        "diagnostics": json.dumps(diagnostics),
         **family,
     }

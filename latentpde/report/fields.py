@@ -66,7 +66,7 @@ class CaseFields:
 
     @property
     def has_spread(self) -> bool:
-        return len(self.draws) > 1
+        return not bool(np.isnan(self.std).any())
 
 
 def case_fields(
@@ -228,7 +228,7 @@ def plot_coefficients(posterior: PDEPosterior, case: int = 0, *, width: float = 
     """
     posterior.observation.require_case(case)
     latent = posterior.latent
-    theta = posterior.thetas[case].numpy()
+    theta = posterior.spread_thetas[case].numpy()
     num_columns = min(latent.num_coefficients, 3 if width > 7 else 1)
     panel_width = min(width / num_columns, 3.6)
     figure, axes = figure_of_panels(latent.num_coefficients, num_columns, panel_width, 1.7 if len(theta) > 1 else 0.9)

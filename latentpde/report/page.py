@@ -33,6 +33,7 @@ from latentpde.report.maps import map_figure
 from latentpde.report.render import render
 from latentpde.report.style import WIDTH
 from latentpde.scores.metrics import PSD_FLOOR, ensemble_size, score
+from latentpde.spread import QUANTILES, interval_probability
 from latentpde.summary import Summary
 
 NARROW = 3.8  # inches: what a phone shows at full size
@@ -100,7 +101,6 @@ def render_report(
         family=latent.latent.family if latent else None,
         facts=_facts(posterior, latent, fields, case),
         has_spread=fields.has_spread,
-        num_draws=len(fields.draws),
         has_truth=fields.truth is not None,
         num_hidden=len(posterior.observation.times) - len(shown_snapshots(posterior.observation)),
         observation=posterior.observation,
@@ -164,6 +164,7 @@ def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields
     return {
         "Method": posterior.method,
         "Estimate": _estimate(fields, float(np.median(noise))),
+        **({"Quantiles": posterior.quantiles_note} if fields.has_spread else {}),
         "Readings": _readings(observation, case),
         "Noise (standard deviation)": _range(noise),
         "PDE time": "none (steady state)" if steady else times,
@@ -178,6 +179,8 @@ def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields
 def _estimate(fields: CaseFields, noise: float) -> str:
     if not fields.has_spread:
         return "point estimate, without uncertainty"
+    if len(fields.draws) == 1:
+        return "1 draw"
     enough = int(ensemble_size(fields.draws, noise / 10))
     return f"{len(fields.draws)} draws; the mean of {enough} would be known to a tenth of the noise"
 
@@ -189,17 +192,20 @@ def _readings(observation: Observation, case: int) -> str:
 
 
 def _coefficients(posterior: PDEPosterior, case: int) -> list[dict[str, str]]:
-    latent = posterior.latent
-    theta = posterior.thetas[case].numpy()
+    latent, spread = posterior.latent, posterior.coefficient_spread()
+    low, high = QUANTILES.index(0.05), QUANTILES.index(0.95)
     rows = []
-    for values, (low, high), coefficient in zip(
-        theta.T, latent.bounds.tolist(), latent.family.coefficients, strict=True
-    ):
+    for k, (bounds, coefficient) in enumerate(zip(latent.bounds.tolist(), latent.family.coefficients, strict=True)):
         row = {"name": coefficient.name, "meaning": coefficient.meaning, "unit": coefficient.unit}
-        row |= {"bounds": f"{_number(low)} to {_number(high)}", "mean": _number(values.mean())}
-        if len(values) > 1:
-            q05, q95 = np.quantile(values, [0.05, 0.95])
-            row |= {"std": _number(values.std(ddof=1)), "q05": _number(q05), "q95": _number(q95)}
+        row["bounds"] = f"{_number(bounds[0])} to {_number(bounds[1])}"
+        row["mean"] = _number(posterior.spread_thetas[case, :, k].mean())
+        if posterior.has_spread:
+            quantiles = spread.quantiles[case, :, k]
+            row |= {
+                "std": _number(spread.std[case, k]),
+                "q05": _number(quantiles[low]),
+                "q95": _number(quantiles[high]),
+            }
         rows.append(row)
     return rows
 
@@ -208,17 +214,17 @@ def _scores(fields: CaseFields) -> list[tuple[str, str, str]]:
     assert fields.truth is not None
     values = score(fields.mean, fields.truth, fields.draws)
     num_draws = len(fields.draws)
-    reachable = min(0.9, (num_draws - 1) / (num_draws + 1))
     relative = values["rmse"] / (fields.truth.std() or np.nan)
     rows = [
         ("rmse", "RMSE", f"root mean square error; {100 * relative:.3g} % of the truth's standard deviation"),
         ("mae", "MAE", "mean absolute error"),
         ("psd", "PSD log error", f"decades between the power spectra, which are floored at {PSD_FLOOR:g}"),
     ]
-    if fields.has_spread:
+    if num_draws > 1:
+        calibrated = f"{interval_probability(num_draws):.2f} if calibrated, with {num_draws} draws"
         rows += [
             ("crps", "CRPS (fair)", "error of the whole distribution, in the field's units; lower is better"),
-            ("coverage90", "Coverage of the 90 % interval", f"{reachable:.2f} if calibrated, with {num_draws} draws"),
+            ("coverage90", "Coverage of the 90 % interval", calibrated),
             ("spread_error", "Spread over error", "1 if calibrated, below 1 if overconfident"),
         ]
     return [(label, _number(values[name]), meaning) for name, label, meaning in rows]

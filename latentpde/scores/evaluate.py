@@ -25,7 +25,8 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
         The mean of each score over the cases, and under ``per_case`` the list of its values. ``crps`` is the fair
         estimator where the reconstruction keeps its draws; from its quantiles, and so approximate, where it does not;
         and the MAE for a point estimate, which is what CRPS then is; ``crps_estimator`` says which. ``coverage90`` is
-        that of the central 90 % interval. What a method without a spread cannot have is ``None``.
+        that of the reconstruction's own interval from 0.05 to 0.95. What a method without a spread cannot have is
+        ``None``.
 
     Example:
         >>> import latentpde as lp
@@ -37,23 +38,26 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
     """
     field = last_true_fields(cases)
     has_spread = bool(reconstruction.attrs.get("has_spread", 0) == 1)
-    for name in ("mean", "quantiles") if has_spread and "draws" not in reconstruction else ("mean",):
+    has_draws = has_spread and "draws" in reconstruction and reconstruction["draws"].sizes.get("draw", 1) > 1
+    for name in ("mean", "quantiles") if has_spread and not has_draws else ("mean",):
         if name not in reconstruction:
             raise DataError(f"the reconstruction has no variable {name!r}; is it a file that `reconstruct` wrote?")
     truth = _values(field)
     mean = _fields(reconstruction["mean"], truth.shape[-2:])
     if len(mean) != len(truth):
         raise DataError(f"the reconstruction has {len(mean)} case(s), the cases {len(truth)}: not the same set?")
-    draws = _fields(reconstruction["draws"], truth.shape[-2:]) if has_spread and "draws" in reconstruction else None
+    draws = _fields(reconstruction["draws"], truth.shape[-2:]) if has_draws else None
     scores = score(mean, truth, draws)
-    estimator = "fair" if draws is not None and draws.shape[1] > 1 else "point"
-    if has_spread and draws is None:
+    estimator = "fair" if has_draws else "point"
+    if has_spread and "quantiles" in reconstruction:
         levels = reconstruction["quantiles"]["quantile"].values
         quantiles = _fields(reconstruction["quantiles"], truth.shape[-2:])
-        scores["crps"] = crps_from_quantiles(levels, quantiles, truth)
-        estimator = "quantiles"
+        if not has_draws:
+            scores["crps"] = crps_from_quantiles(levels, quantiles, truth)
+            estimator = "quantiles"
         ends = [np.flatnonzero(np.isclose(levels, level)) for level in (0.05, 0.95)]
         if all(map(len, ends)):
+            # the interval that the file states, which may come from more draws than it keeps
             low, high = (quantiles[:, index[0]] for index in ends)
             scores["coverage90"] = ((low <= truth) & (truth <= high)).mean((-2, -1))
     # JSON knows neither NaN nor infinity, which the spread of an exact mean over its error is

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from scipy import stats
 
 from latentpde.errors import UsageError
+from latentpde.field_posterior import FieldPosterior
 from latentpde.grid import Grid
 from latentpde.observation import Observation
-from latentpde.posterior import FieldPosterior
 
 NATIVE = Grid((12, 16), (1.0, 2.0))
 
@@ -66,10 +67,16 @@ def test_what_the_method_knows_better_wins():
     fields = posterior(mean_values=mean, variance=variance)
     np.testing.assert_allclose(fields.mean(20), 7.0)
     np.testing.assert_allclose(fields.std(20), 3.0)
-    alone = posterior(num_draws=1, mean_values=mean, variance=variance)
-    assert np.isnan(alone.std(20)).all()
+    for num_draws in (1, 3):  # what is known does not depend on how many draws are kept
+        known = posterior(num_draws=num_draws, mean_values=mean, variance=variance)
+        assert known.has_spread
+        np.testing.assert_allclose(known.std(20), 3.0)
+        quantiles = known.quantiles([0.05, 0.5], resolution=20)
+        np.testing.assert_allclose(quantiles.sel(quantile=0.05), stats.norm(7, 3).ppf(0.05))
+        np.testing.assert_allclose(quantiles.sel(quantile=0.5), 7.0)
     plain = posterior()
     np.testing.assert_allclose(plain.std(12), plain.draws(12).std("draw", ddof=1))
+    assert np.isnan(posterior(num_draws=1).std(12)).all()
 
 
 def test_variances_are_interpolated_linearly_and_stay_positive():

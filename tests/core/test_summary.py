@@ -17,7 +17,7 @@ from latentpde.summary import Summary
 @pytest.fixture(scope="module")
 def posterior() -> LatentPosterior:
     cases = simulate("balanced", num=5, seed=2, shape=(16, 24), sparsity=0.3, num_modes=2)
-    found = reconstruct(cases, method="exact", num_draws=4, sweep=32)
+    found = reconstruct(cases, method="exact", num_draws=4, num_spread_draws=4, sweep=32)
     assert isinstance(found, LatentPosterior)
     return found
 
@@ -43,7 +43,7 @@ def test_cases_are_decoded_a_few_at_a_time(posterior, monkeypatch, at_once):
         sizes.append(len(draws))
         return draws
 
-    monkeypatch.setattr(latentpde.posterior, "_CHUNK_VALUES", at_once * 4 * 16 * 24)
+    monkeypatch.setattr(latentpde.posterior, "CHUNK_VALUES", at_once * 4 * 16 * 24)
     monkeypatch.setattr(LatentPosterior, "fields", counted)
     parts = Summary.of(posterior, 16, draws_of=[4])
     assert max(sizes) == at_once

@@ -10,9 +10,10 @@ from tiny_weights import tiny_weights
 
 from latentpde.errors import UsageError
 from latentpde.estimators import Estimator, make_estimator, methods, reconstruct
+from latentpde.field_posterior import FieldPosterior
 from latentpde.observation import Observation
 from latentpde.pde import families
-from latentpde.posterior import FieldPosterior, PDEPosterior, Posterior
+from latentpde.posterior import PDEPosterior, Posterior
 from latentpde.simulation import regimes
 
 # Options that make a method fast enough to run often; one without an entry runs with its defaults.

@@ -12,7 +12,8 @@ from latentpde.estimators.base import decoder_for, reconstruct
 from latentpde.grid import unpool_spectrum
 from latentpde.io.netcdf import open_observed
 from latentpde.pde import get_family
-from latentpde.posterior import QUANTILES, LatentPosterior
+from latentpde.posterior import LatentPosterior
+from latentpde.spread import QUANTILES
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def posterior(cases) -> LatentPosterior:
         diagnostics={"loss": np.arange(3.0), "steps": 9},
         decoder=decoder_for(observation, latent),
         z=z,
-        initial_hat=lambda samples: unpool_spectrum(observation.initial, observation.grid, 4)[samples, None],
+        initial_hat=unpool_spectrum(observation.initial, observation.grid, 4)[:, None],
     )
 
 
@@ -36,7 +37,8 @@ def test_reconstruction_file_has_the_documented_layout(posterior, tmp_path):
     posterior.to_netcdf(tmp_path / "out.nc", 8, command="latentpde reconstruct cases.nc -o out.nc")
     out = open_observed(tmp_path / "out.nc")
     fields = ("mean", "std", "source_mean", "source_std")
-    assert set(out.data_vars) == {*fields, "quantiles", "coefficients", "diagnostic_loss"}
+    of_coefficients = {"coefficients", "coefficient_mean", "coefficient_std", "coefficient_quantiles"}
+    assert set(out.data_vars) == {*fields, *of_coefficients, "quantiles", "diagnostic_loss", "diagnostic_steps"}
     for name in fields:
         assert out[name].dims == ("case", "y", "x")
     assert dict(out.sizes) == {"case": 3, "y": 8, "x": 12, "quantile": 5, "draw": 5, "coefficient": 3}
@@ -58,7 +60,14 @@ def test_reconstruction_file_has_the_documented_layout(posterior, tmp_path):
     assert out.attrs["method"] == "prior"
     assert out.attrs["seed"] == 7
     assert json.loads(out.attrs["options"]) == {"width": 2, "seed": 7}
-    assert json.loads(out.attrs["diagnostics"]) == {"steps": 9}
+    assert out["diagnostic_steps"].item() == 9
+    assert out["quantiles"].attrs["comment"].startswith("of 5 draws; the interval from 0.05 to 0.95 holds 66.7 %")
+    theta = posterior.thetas.numpy()
+    np.testing.assert_allclose(out["coefficient_mean"], theta.mean(1))
+    np.testing.assert_allclose(out["coefficient_std"], theta.std(1, ddof=1))
+    np.testing.assert_allclose(
+        out["coefficient_quantiles"], np.quantile(theta, QUANTILES, axis=1, method="weibull").swapaxes(0, 1)
+    )
     assert out.attrs["history"] == "latentpde reconstruct cases.nc -o out.nc"
     assert out.attrs["family"] == "advection_diffusion"
     assert out.attrs["has_spread"] == 1
@@ -70,7 +79,7 @@ def test_kept_draws_are_what_the_summaries_summarise(posterior):
     np.testing.assert_allclose(out["mean"], out["draws"].mean("draw"), atol=1e-6)
     np.testing.assert_allclose(out["std"], out["draws"].std("draw", ddof=1), atol=1e-6)
     np.testing.assert_allclose(
-        out["quantiles"], out["draws"].quantile(QUANTILES, "draw").transpose("case", ...), atol=1e-6
+        out["quantiles"], out["draws"].quantile(QUANTILES, "draw", method="weibull").transpose("case", ...), atol=1e-6
     )
 
 
@@ -87,3 +96,20 @@ def test_without_case_axis_none_is_invented(cases, tmp_path):
         out = reconstruct(data, method="map", num_steps=1).summary(8)
         assert out["mean"].dims == ("y", "x")
         assert out["coefficients"].dims == ("draw", "coefficient")
+
+
+def test_diagnostics_are_variables_with_and_without_a_case_axis(cases, tmp_path):
+    """Whether a result is to be trusted must not hide in an attribute."""
+    options = {"num_draws": 2, "num_spread_draws": 2, "sweep": 32}
+    together = reconstruct(cases.isel(case=slice(0, 1)), **options)
+    for data, axes in ((cases.isel(case=slice(0, 1)), ("case",)), (cases.isel(case=0), ())):
+        reconstruct(data, **options).to_netcdf(tmp_path / "out.nc", 8)
+        out = open_observed(tmp_path / "out.nc")
+        assert "diagnostics" not in out.attrs
+        for name, value in together.diagnostics.items():
+            found = out[f"diagnostic_{name}"]
+            assert found.dims == (*axes, *["coefficient"] * (value.ndim - 1))
+            np.testing.assert_array_equal(found, value if axes else value[0])
+        assert out["diagnostic_trusted"].dtype == bool
+    restarts = reconstruct(cases, method="map", num_steps=1).summary(8)["diagnostic_residual_of_restarts"]
+    assert restarts.dims == ("case", "residual_of_restarts_1")

@@ -145,7 +145,7 @@ def test_spread_and_truth_add_quantiles_and_scores(case, spread_path):
         "Std 5 % 95 %",
         "CRPS (fair)",
         "Coverage of the 90 % interval",
-        "standard deviation at each point (6 draws)",
+        "of 6 draws; the interval from 0.05 to 0.95 holds 71.4 % if calibrated",
     ):
         assert words in page.text
     fields = plotting.case_fields(spread_out(post), 1, truth)

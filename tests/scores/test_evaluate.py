@@ -99,11 +99,20 @@ def test_coverage_needs_the_right_quantiles():
     assert evaluate(out.isel(quantile=[0, 2, 4]), cases(truth))["coverage90"] > 0.7
 
 
-def test_one_kept_draw_is_a_point_estimate():
-    truth, draws = gaussian(1)
-    scores = evaluate(spread(draws, keep=True), cases(truth))
-    assert scores["crps_estimator"] == "point"
-    assert scores["crps"] == scores["mae"]
+def test_one_kept_draw_of_a_known_spread_is_scored_by_the_quantiles():
+    truth, draws = gaussian()
+    out = spread(draws, keep=False)
+    one = out.assign(draws=(("case", "draw", "y", "x"), draws[:, :1]))
+    assert evaluate(one, cases(truth)) == evaluate(out, cases(truth))
+
+
+def test_coverage_is_that_of_the_interval_in_the_file():
+    """Which may come from more draws than are kept: 12 of them could not cover 90 %."""
+    truth, draws = gaussian()
+    out = spread(draws, keep=False)
+    few = out.assign(draws=(("case", "draw", "y", "x"), draws[:, :12]))
+    assert evaluate(few, cases(truth))["coverage90"] == evaluate(out, cases(truth))["coverage90"]
+    assert evaluate(few, cases(truth))["crps_estimator"] == "fair"
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (33, 20), (64, 64)])

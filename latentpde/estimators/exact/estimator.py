@@ -26,69 +26,36 @@ import torch
 from annotated_types import Ge, Gt, Le
 from jaxtyping import Complex, Float
 from pydantic import Strict
-from scipy.special import chdtrc
 from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
+from latentpde.estimators.exact.posterior import DrawnStates, ExactPosterior, explained
 from latentpde.estimators.exact.prior import CoefficientPrior
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.seeds import case_seeds, derived_seed
-from latentpde.grid import Grid, mode_weights, wavenumbers
+from latentpde.grid import mode_weights, wavenumbers
 from latentpde.latent import Latent
 from latentpde.observation import Observation
-from latentpde.posterior import LatentPosterior
 from latentpde.progress import progress
 from latentpde.validation import NotNegative, Positive, Real
 
-_NODES_AT_ONCE = 16  # small enough for caches
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
-_UNLIKELY = 1e-5  # probability of a misfit
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 StdAndSlope = Annotated[tuple[Positive, Positive], Strict(False)]
 _EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of their distance
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ExactPosterior(LatentPosterior):
-    """Exact draws, and a mean that averages over many more coefficients than there are draws."""
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Draws of one case: of the latent, of the deviations of the initial state's coarse coefficients where these are
+    not known, and the seed of the initial states' structure below the coarse cell."""
 
-    mean_z: Float[Tensor, "case node latent"]
-    mean_initial_hat: list[Complex[Tensor, "*node row col"]]
-
-    def means(
-        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], draws: Tensor | None = None
-    ) -> Float[Tensor, "case time y x"]:
-        spectra = [
-            self._mean_spectrum(z, u0_hat, times)
-            for z, u0_hat in zip(self.mean_z[cases], self.mean_initial_hat[cases], strict=True)
-        ]
-        return grid.synthesise(torch.stack(spectra))
-
-    def _mean_spectrum(self, z: Tensor, u0_hat: Tensor, times: Tensor) -> Complex[Tensor, "time row col"]:
-        states = u0_hat if u0_hat.ndim == 3 else u0_hat.expand(len(z), -1, -1)
-        parts = zip(z.split(_NODES_AT_ONCE), states.split(_NODES_AT_ONCE), strict=True)
-        return torch.stack([self.decoder.spectrum(*part, times).sum(0) for part in parts]).sum(0) / len(z)
-
-    def warnings(self, case: int) -> list[str]:
-        notes = {name: value[case] for name, value in self.diagnostics.items()}
-        if notes["trusted"]:
-            return []
-        if not _explained(float(notes["misfit"]), int(self.observation.mask[case].sum())):
-            return [
-                f"The readings are not explained: their misfit is {notes['misfit']:.1f} where 1 is expected. Either "
-                "their noise is larger than stated, or another PDE is at work, or the bounds exclude the truth."
-            ]
-        return [
-            f"The search for the coefficients did not settle: {notes['effective_sample_size']:.0f} effective samples, "
-            f"log evidences {notes['evidence_gap']:.1f} apart. Narrow the bounds, or raise the option sweep."
-        ]
-
-    def source_means(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
-        # the source is linear in the latent
-        return self.decoder.source(self.mean_z[cases].mean(1), grid)
+    z: Float[Tensor, "draw latent"]
+    state_deviations: Complex[Tensor, "draw mode"] | None
+    seed: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,25 +64,18 @@ class _CaseResult:
 
     Args:
         state: what is known of its initial state.
-        z: draws of the latent.
-        state_deviations: of the initial state's coarse coefficients, for each draw; ``None`` where they are known.
-        seed: of the initial states' structure below the coarse cell.
-        mean_z: conditional means of the latent, for each node that the mean averages over.
-        mean_initial_hat: those of the initial state; one for all nodes where it is known.
+        kept: the draws that were asked for.
+        spread: those for the spread, where there are more of them.
+        mean_z, mean_initial_hat: as those of `ExactPosterior`.
         diagnostics: by name.
     """
 
     state: InitialState
-    z: Float[Tensor, "draw latent"]
-    state_deviations: Complex[Tensor, "draw mode"] | None
-    seed: int
+    kept: _Draws
+    spread: _Draws | None
     mean_z: Float[Tensor, "node latent"]
     mean_initial_hat: Complex[Tensor, "*node row col"]
     diagnostics: dict[str, np.ndarray]
-
-    def draw_initial_states(self) -> Complex[Tensor, "draw row col"]:
-        """Fine initial states, one for each draw; the same ones every time."""
-        return self.state.draw(self.state_deviations, len(self.z), seed=self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +97,9 @@ class Exact(Estimator):
         initial_prior: ``(std, slope)`` of the initial state's power law, used where there is no initial state at all;
             by default it is fitted.
         num_mean_nodes: coefficients that the mean averages over.
+        num_spread_draws: draws that standard deviations and quantiles are taken over, at least 2, unless more are kept.
+            With 199 a standard deviation is known to 5 % of itself, and an interval of 90 % holds 90 %, give or take
+            2 % at each point.
         sweep, target: effort of the search, see `latentpde.estimators.exact.search.Effort`.
     """
 
@@ -149,6 +112,7 @@ class Exact(Estimator):
     initial_noise_std: NotNegative = 0.0
     initial_prior: StdAndSlope | None = None
     num_mean_nodes: Annotated[int, Ge(1), Le(100_000)] = 128
+    num_spread_draws: Annotated[int, Ge(2), Le(100_000)] = 199
     sweep: Annotated[int, Ge(2), Le(2**20)] = Effort.sweep
     target: Annotated[float, Gt(0.0), Le(1e6)] = Effort.target
 
@@ -162,16 +126,21 @@ class Exact(Estimator):
             for i, seed_of_case in enumerate(case_seeds(observation, seed)):
                 cases.append(self._estimate_case(observation[i : i + 1], decoder, prior, num_draws, seed_of_case))
                 advance(1)
+        states, further = [case.state for case in cases], [case.spread for case in cases if case.spread]
+        z, initial_hat = _join(states, [case.kept for case in cases])
+        spread_z, spread_initial_hat = _join(states, further) if further else (None, None)
         return ExactPosterior(
             observation=observation,
             method=self.name,
             settings=self.settings(seed),
             diagnostics={name: np.stack([case.diagnostics[name] for case in cases]) for name in cases[0].diagnostics},
             decoder=decoder,
-            z=torch.stack([case.z for case in cases]),
-            initial_hat=lambda which: torch.stack([case.draw_initial_states() for case in cases[which]]),
+            z=z,
+            initial_hat=initial_hat,
             mean_z=torch.stack([case.mean_z for case in cases]),
             mean_initial_hat=[case.mean_initial_hat for case in cases],
+            spread_z=spread_z,
+            spread_initial_hat=spread_initial_hat,
         )
 
     def _estimate_case(
@@ -183,16 +152,26 @@ class Exact(Estimator):
             case, decoder, state.mean_hat, state.std, _detail_variance(state, case, decoder)
         )
         samples = self.search(likelihood, prior, rng)
-        theta = prior.theta(samples.points[samples.resample(num_draws, generator=rng)])
-        unknown = likelihood.conditional(theta, generator=torch_rng)
+
+        def draw(num: int, rng: np.random.Generator, torch_rng: torch.Generator, seed: int) -> _Draws:
+            theta = prior.theta(samples.points[samples.resample(num, generator=rng)])
+            unknown = likelihood.conditional(theta, generator=torch_rng)
+            z = _pack(decoder.latent, theta, likelihood.source(unknown))
+            return _Draws(z, likelihood.state(unknown), derived_seed(seed, "detail"))
+
+        kept = draw(num_draws, rng, torch_rng, seed)
         nodes = prior.theta(samples.points[samples.resample(self.num_mean_nodes, generator=rng)])
         unknown_mean = likelihood.conditional(nodes)
         misfit = float(likelihood.misfit(nodes).min()) / len(likelihood.values)
+        spread = None
+        if num_draws < self.num_spread_draws:
+            # of a seed of their own, so that they are the same however many draws are kept
+            own = derived_seed(seed, "spread")
+            spread = draw(self.num_spread_draws, np.random.default_rng(own), torch.Generator().manual_seed(own), own)
         return _CaseResult(
             state=state,
-            z=_pack(decoder.latent, theta, likelihood.source(unknown)),
-            state_deviations=likelihood.state(unknown),
-            seed=derived_seed(seed, "detail"),
+            kept=kept,
+            spread=spread,
             mean_z=_pack(decoder.latent, nodes, likelihood.source(unknown_mean)),
             mean_initial_hat=state.mean(likelihood.state(unknown_mean)),
             diagnostics=_describe(samples, prior, misfit, len(likelihood.values)),
@@ -227,6 +206,12 @@ class Exact(Estimator):
         )
 
 
+def _join(states: list[InitialState], draws: list[_Draws]) -> tuple[Float[Tensor, "case draw latent"], DrawnStates]:
+    """Draws of several cases as one tensor, with their initial states."""
+    z = torch.stack([own.z for own in draws])
+    return z, DrawnStates(states, [own.state_deviations for own in draws], [own.seed for own in draws], z.shape[1])
+
+
 def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:
     """Noise to begin the search with where the readings have next to none: modes are as narrow as noise is small."""
     signal, noise = float(likelihood.values.square().mean().sqrt()), float(likelihood.variance.min().sqrt())
@@ -254,12 +239,6 @@ def _detail_variance(state: InitialState, case: Observation, decoder: Decoder) -
     return float((weight * power * response.reshape(power.shape)).sum())
 
 
-def _explained(misfit: float, num_readings: int) -> bool:
-    """Readings that the best coefficients do not explain mean that noise is understated, that the PDE is another, or
-    that the search found the wrong place: in each case the result is not to be trusted."""
-    return bool(chdtrc(num_readings, misfit * num_readings) > _UNLIKELY)
-
-
 def _describe(
     samples: WeightedSamples, prior: CoefficientPrior, misfit: float, num_readings: int
 ) -> dict[str, np.ndarray]:
@@ -273,7 +252,7 @@ def _describe(
         "num_evaluations": np.array(samples.num_evaluations),
         "num_rounds": np.array(samples.num_rounds),
         "misfit": np.array(misfit),
-        "trusted": np.array(samples.trusted and _explained(misfit, num_readings)),
+        "trusted": np.array(samples.trusted and explained(misfit, num_readings)),
         "coefficient_mean": mean,
         "coefficient_std": np.sqrt(weights @ (theta - mean) ** 2),
     }

@@ -54,7 +54,6 @@ def learned_posterior(
         diagnostics: what the method has to tell; each case's masked residual, mean over draws, is added.
     """
     observation = operator.observation
-    initial_hat = observation.initial_spectrum()[:, None]
     with torch.no_grad():
         residual = operator.residual(z).mean(1).numpy()
     return LearnedPosterior(
@@ -64,7 +63,7 @@ def learned_posterior(
         diagnostics={"residual": residual, **diagnostics},
         decoder=operator.decoder,
         z=z,
-        initial_hat=lambda cases: initial_hat[cases],
+        initial_hat=observation.initial_spectrum()[:, None],
         training_mismatch=training_mismatch(trained.manifest, observation, operator.decoder.latent),
     )
 

@@ -89,14 +89,14 @@ def test_uncertain_states_are_drawn_so_that_fields_meet_the_readings(observed, i
     found = case.estimate(
         observation, detail=False, fixed=dict(zip(("vx", "vy", "kappa"), case.theta[0].tolist(), strict=True)), **noise
     )
-    spectrum = found.decoder.spectrum(found.z, found.initial_hat(slice(None)), case.times)[0, :, 0]
+    spectrum = found.decoder.spectrum(found.z, found.initial_hat[:], case.times)[0, :, 0]
     if observed == "point":
         read = at_points(spectrum, observation.positions.expand(len(spectrum), -1, 2), case.grid.extent)
     elif observed == "pooled":
         read = average_pool(case.fine.synthesise(spectrum), 4).flatten(1)[:, observation.mask.flatten()]
     else:
         # a coarse solve starts from the averages themselves
-        state = average_pool(case.fine.synthesise(found.initial_hat(slice(None))), 4)
+        state = average_pool(case.fine.synthesise(found.initial_hat[:]), 4)
         read = found.decoder.decode(found.z, state, case.times, case.grid)[0, :, 0].flatten(1)[
             :, observation.mask.flatten()
         ]
@@ -110,7 +110,7 @@ def test_detail_and_source_do_not_share_their_random_numbers():
     known = dict(zip(("vx", "vy", "kappa"), case.theta[0].tolist(), strict=True))
     found = case.estimate(fixed=known, num_draws=512)
     source = found.decoder.latent.split(found.z)[1][0].unflatten(-1, (2, 2))[..., 0].flatten()
-    states = case.fine.synthesise(found.initial_hat(slice(None))[0])
+    states = case.fine.synthesise(found.initial_hat[:][0])
     detail = (states - states.mean(0))[0].flatten()
     assert len(source) == len(detail) == 1024
     assert abs(float(torch.corrcoef(torch.stack([source, detail]))[0, 1])) < 5 / np.sqrt(1024)

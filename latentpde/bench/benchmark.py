@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -21,6 +21,7 @@ from latentpde.bench.queue import missing_pictures
 from latentpde.bench.rows import Row, chosen_rows
 from latentpde.bench.store import Store, frame
 from latentpde.bench.tables import Frame, Table
+from latentpde.io.files import atomic_path
 from latentpde.progress import progress
 from latentpde.registry import Registry
 from latentpde.simulation import PAPER_REGIMES
@@ -173,18 +174,21 @@ class Study(Benchmark):
 
         Args:
             plan: what is wanted.
-            again: whether to forget what was measured before.
+            again: whether to measure all of it anew; what was measured before is dropped when all of it is done.
             workers: processes; a study that is timed uses one, and all cores.
             show_progress: whether to show a progress bar.
         """
-        path = self._path(plan)
-        if again:
-            path.unlink(missing_ok=True)
-        tasks = self.missing_tasks(plan)
+        path, new = self._path(plan), list[Entry]()
+        nothing = replace(plan, store=Store(plan.store.folder / "none"))
+        tasks = self.missing_tasks(nothing if again else plan)
         with progress(self.name, len(tasks), show=show_progress) as advance:
             for entries in in_processes(self._record, [(task,) for task in tasks], 1 if self.timed else workers):
                 append_entries(path, entries)
+                new += entries
                 advance(1)
+        if again:
+            with atomic_path(path) as temporary:
+                append_entries(temporary, new)
 
     def _record(self, task: Any) -> list[Entry]:
         header = {"study": self.name, **provenance()}

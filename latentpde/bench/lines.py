@@ -42,16 +42,16 @@ class Entry(NamedTuple):
 def read_entries(path: Path) -> list[Entry]:
     """Every whole line of a file that has its header; none where there is no file."""
     headers, found = dict[str, Line](), []
-    for text in path.read_text().splitlines() if path.exists() else []:
+    for text in path.read_bytes().splitlines() if path.exists() else []:
         try:
             entry = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(entry, dict):
             continue
         if "id" in entry:
-            headers[entry.pop("id")] = entry
-        elif (header := headers.get(entry.pop("run", ""))) is not None:
+            headers[str(entry.pop("id"))] = entry
+        elif (header := headers.get(str(entry.pop("run", "")))) is not None:
             found.append(Entry(header, entry))
     return found
 

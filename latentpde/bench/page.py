@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from pydantic import BaseModel, RootModel, ValidationError
 
 from latentpde import __version__
 from latentpde.bench.benchmark import benchmarks
+from latentpde.bench.tables import Table
 from latentpde.errors import DataError
 from latentpde.io.files import atomic_path
 from latentpde.report.render import render
+from latentpde.validation import explain
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class StoredTables(BaseModel):
+    """What the page shows of a file of tables."""
+
+    tables: list[Table] = []
+
+
+class StoredFigure(BaseModel):
+    """A figure in a file of captions."""
+
+    file: str
+    caption: str
+
+
+class StoredFigures(RootModel):
+    """A file of captions."""
+
+    root: list[StoredFigure] = []
 
 
 def write_page(folder: str | Path = "results") -> Path:
@@ -23,10 +47,10 @@ def write_page(folder: str | Path = "results") -> Path:
     folder = Path(folder)
     sections = []
     for benchmark in benchmarks:
-        tables = _read(folder / "tables" / f"{benchmark.name}.json", {"tables": []})["tables"]
+        tables = _read(folder / "tables" / f"{benchmark.name}.json", StoredTables).tables
         figures = [
-            {"caption": figure["caption"], "source": _embedded(folder / "figures" / Path(figure["file"]).name)}
-            for figure in _read(folder / "figures" / f"{benchmark.name}.json", [])
+            {"caption": figure.caption, "source": _embedded(folder / "figures" / Path(figure.file).name)}
+            for figure in _read(folder / "figures" / f"{benchmark.name}.json", StoredFigures).root
         ]
         if tables or figures:
             sections.append({"name": benchmark.name, "title": benchmark.title, "tables": tables, "figures": figures})
@@ -39,14 +63,18 @@ def write_page(folder: str | Path = "results") -> Path:
     return target
 
 
-def _read(path: Path, otherwise: Any) -> Any:
-    """What a JSON file of results holds; ``otherwise`` where there is no such file."""
+def _read(path: Path, kind: type[T]) -> T:
+    """What a JSON file of results holds; nothing where there is no such file."""
     if not path.exists():
-        return otherwise
+        return kind()
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path} is damaged ({error}); make it again with latentpde bench {path.stem}") from error
+        return kind.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise DataError(
+            f"{path} is damaged: {explain(error)}; make it again with latentpde bench {path.stem}"
+        ) from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _embedded(path: Path) -> str:

@@ -37,7 +37,7 @@ class Store:
     def __post_init__(self):
         keys = dict[int, str]()  # lines of a run share one header object
         for path in sorted(self.folder.glob("*.jsonl")):
-            entries = [entry for entry in read_entries(path) if "method" in entry.header and "index" in entry.line]
+            entries = [entry for entry in read_entries(path) if _is_sound(entry)]
             keys |= {id(header): _key(header) for header in {id(e.header): e.header for e in entries}.values()}
             self._lines |= {(keys[id(e.header)], e.line["index"]): e.whole for e in entries}
 
@@ -86,6 +86,18 @@ class Store:
         """Where the picture of a job's first case is kept."""
         name = hashlib.sha256(job.key.encode()).hexdigest()[:16]
         return self.folder.parent / "pictures" / f"{job.row.method}-{name}.npz"
+
+
+def _is_sound(entry: Entry) -> bool:
+    """Whether a line is of a method and its scores are numbers; others are passed over, and so they are run again."""
+    header, line = entry
+    words = (header.get("method"), header.get("version"), line.get("failed", ""))
+    numbers = (line.get(name, 0.0) for name in (*_SCORES, "seconds", "rms_of_truth"))
+    return (
+        all(isinstance(word, str) for word in words)
+        and type(line.get("index")) is int
+        and all(isinstance(number, int | float) for number in numbers)
+    )
 
 
 def _key(header: Line) -> str:

@@ -24,13 +24,15 @@ from torch import Tensor
 
 from latentpde.errors import UsageError
 
+MOST_STEPS = 10**6
+
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
     """A noise schedule whose added variance is linear in the step.
 
     Args:
-        num_steps: ``T``, the number of steps, at least 1; steps count from 0, the least noisy.
+        num_steps: ``T``, the number of steps, from 1 to a million; steps count from 0, the least noisy.
         beta_start, beta_end: variance that the first and the last step add, with 0 < beta_start <= beta_end < 1.
 
     Example:
@@ -49,8 +51,10 @@ class Schedule:
     beta_end: float = 0.02
 
     def __post_init__(self):
-        if self.num_steps < 1 or not 0 < self.beta_start <= self.beta_end < 1:
-            raise UsageError(f"a schedule needs steps, and 0 < beta_start <= beta_end < 1; got {self}")
+        if not 1 <= self.num_steps <= MOST_STEPS or not 0 < self.beta_start <= self.beta_end < 1:
+            raise UsageError(
+                f"a schedule needs 1 to {MOST_STEPS:,} steps, and 0 < beta_start <= beta_end < 1; got {self}"
+            )
 
     @cached_property
     def _alpha_bar(self) -> Float[Tensor, " step"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from latentpde.errors import DataError, UsageError
 from latentpde.io.files import atomic_path, disk_errors
+from latentpde.io.heaps import check_heaps
 from latentpde.io.streaming import signals_wait
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def open_cases(path: str | Path) -> xr.DataTree:
     import xarray as xr
 
     opened = _open(path, xr.open_datatree)
-    return opened if isinstance(opened, xr.DataTree) else xr.DataTree(opened)
+    try:
+        return opened if isinstance(opened, xr.DataTree) else xr.DataTree(opened)
+    except ValueError as error:  # a name with a slash, which the old format allows
+        raise DataError(f"cannot read {path}: {error}") from error
 
 
 def open_observed(path: str | Path) -> xr.Dataset:
@@ -73,12 +77,19 @@ def _open(path: str | Path, opener) -> Any:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     if magic.startswith(b"\x89HDF"):
         engine = "h5netcdf"
+        check_heaps(path)
     elif magic.startswith(b"CDF"):
         engine, opener = "scipy", xr.open_dataset
     else:
         found = f"it begins with {magic.decode('ascii', 'replace')!r}" if magic else "it is empty"
         raise DataError(f"{path} is not a NetCDF file: {found}; was it converted or downloaded completely?")
     try:
+        if engine == "h5netcdf":
+            import h5py
+
+            with h5py.File(path, "r") as file:
+                # h5netcdf asks for this first, and cannot be closed again where the answer is an error
+                file.attrs.get("_nc3_strict")
         with opener(path, engine=engine, decode_timedelta=False) as opened:
             return opened.load()
     except Exception as error:  # readers raise many kinds; whatever it was, the file cannot be read

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
@@ -34,6 +33,7 @@ from latentpde.pde import Family
 FORMAT = 1
 SHIPPED = "shipped"
 FUNDPS = "fundps"
+MOST_MODES = 1000
 
 
 class Manifest(BaseModel):
@@ -55,7 +55,7 @@ class Manifest(BaseModel):
         sha256: hash of the file of tensors.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: int
     family: str
@@ -183,11 +183,25 @@ def load_weights(role: str, family: Family, weights: str | Path = SHIPPED) -> Tr
             "exchanged; copy both files again or train anew"
         )
     try:
+        tensors = load(content)
+        _check_depth(manifest.size, len(tensors))
         network = _described(manifest, family)
-        network.load_state_dict({name: value.float() for name, value in load(content).items()}, assign=True)
-    except (TypeError, RuntimeError, SafetensorError, UsageError) as error:
+        network.load_state_dict({name: value.float() for name, value in tensors.items()}, assign=True)
+        trained = Trained(network.eval().requires_grad_(False), manifest)
+        if role == FUNDPS:
+            _ = trained.noise
+        elif role != "encoder":
+            _ = trained.schedule
+    except Exception as error:  # sizes that cannot be make torch raise many kinds
         raise DataError(f"{path} does not hold the network that its manifest describes: {error}") from error
-    return Trained(network.eval().requires_grad_(False), manifest)
+    return trained
+
+
+def _check_depth(size: dict[str, Any], num_tensors: int) -> None:
+    """Refuse a network with more layers than the file has tensors, which would take for ever to put together."""
+    for name in ("encoder_layers", "denoiser_blocks", "blocks"):
+        if isinstance(depth := size.get(name), int) and depth > num_tensors:
+            raise DataError(f"{name} is {depth}, and the file holds {num_tensors} tensors")
 
 
 def _described(manifest: Manifest, family: Family) -> nn.Module:
@@ -230,6 +244,8 @@ def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manife
         if counts != {NUM_CHANNELS} or set(manifest.schedule or {}) != {"sigma_data", "noise_length"}:
             raise DataError(f"{path} lacks the statistics of its {NUM_CHANNELS} channels, or what noise they were in")
         return manifest
+    if not 0 <= manifest.num_modes <= MOST_MODES or (manifest.std and min(manifest.std) <= 0):
+        raise DataError(f"{path} has a num_modes below 0 or beyond {MOST_MODES}, or a std that is not positive")
     size = len(manifest.coefficients) + 4 * manifest.num_modes**2
     if role != "encoder" and not (len(manifest.mean or []) == len(manifest.std or []) == size and manifest.schedule):
         raise DataError(f"{path} lacks the normalisation of its {size} latent entries, or the noise schedule")

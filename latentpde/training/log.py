@@ -10,6 +10,15 @@ from latentpde.errors import DataError
 from latentpde.io.files import write_bytes
 
 
+def _row(line: bytes) -> dict[str, Any] | None:
+    """A line of the log, or None where it is not a whole one, as after a full disk."""
+    try:
+        row = json.loads(line)
+        return row if isinstance(row["epoch"], int) and {"loss", "validation", "seconds"} <= set(row) else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
 class TrainingLog:
     """Losses of each epoch of one stage, kept in a file.
 
@@ -32,8 +41,7 @@ class TrainingLog:
         self._path = path
         self.rows: list[dict[str, Any]] = []
         if path.exists():
-            lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-            self.rows = [row for row in lines if row["epoch"] <= epoch]
+            self.rows = [row for row in map(_row, path.read_bytes().splitlines()) if row and row["epoch"] <= epoch]
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, "".join(json.dumps(row) + "\n" for row in self.rows).encode())
@@ -59,6 +67,8 @@ class TrainingLog:
 
     def summary(self) -> dict[str, Any]:
         """What a manifest records: losses of the last epoch, and the seconds that all epochs took."""
+        if not self.rows:  # the file was lost after the last epoch
+            return {}
         last = self.rows[-1]
         return {
             "epochs": last["epoch"],

@@ -37,6 +37,7 @@ def test_code_counts_and_words_do_not(package):
     changed = package("pde/heat.py", "def k(x):\n    return 3 * x\n")
     assert changed != first
     assert package("report/page.py", "COLOUR = 1\n") == changed, "no score passes through a report"
+    assert package("cli/help.py", "WIDTH = 1\n") == changed, "nor through the command line"
     assert package("bench/studies/table.py", "TITLE = 1\n") == changed
     assert package("bench/solving.py", "SEED = 1\n") != changed, "but through this"
     before = code_version()

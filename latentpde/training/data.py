@@ -152,6 +152,20 @@ def batches(sets: list[RegimeData], batch_size: int, seed: int, epoch: int) -> l
     return [parts[i] for i in rng.permutation(len(parts))]
 
 
+def batch_generator(data: RegimeData, indices: np.ndarray, epoch: int, seed: int) -> torch.Generator:
+    """Random numbers of one batch, which its regime, the epoch and its first case tell from others.
+
+    Args:
+        data: cases of one regime.
+        indices: those of the batch.
+        epoch: number of the epoch.
+        seed: seed of the training.
+    """
+    key = (zlib.crc32(data.name.encode()), epoch, int(indices[0]))
+    state = np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0] >> 1))
+
+
 def on_device(observation: Observation, device: torch.device) -> Observation:
     """The same readings on another device, where a network's outputs are."""
     if device.type == "cpu":

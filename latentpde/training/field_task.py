@@ -9,7 +9,6 @@ coarse grid, where they are cheap, and the last ones on the data's own.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from latentpde.diffusion.random_fields import RandomField
 from latentpde.grid import Grid
 from latentpde.nn.fields import NUM_CHANNELS, FieldStatistics
 from latentpde.training.config import FunDPSTable
-from latentpde.training.data import RegimeData
+from latentpde.training.data import RegimeData, batch_generator
 from latentpde.training.tasks import Losses, Task
 
 
@@ -52,17 +51,14 @@ class FieldTask(Task):
         fine = epoch >= self.table.epochs - self.table.fine_epochs
         grid = data.simulation.grid.coarsen(1 if fine else self.table.coarsening)
         clean = self.statistics.normalise(joint_fields(data, indices, grid))
-        sigma, white = self._draw(clean.shape, (zlib.crc32(data.name.encode()), epoch, int(indices[0])))
+        sigma, white = self._draw(clean.shape, batch_generator(data, indices, epoch, self.seed))
         clean, noise, sigma = (t.to(self.device) for t in (clean, self.noise.colour(white), sigma))
         error = model(clean + sigma[:, None, None, None] * noise, sigma).float() - clean
         squared = Preconditioning(self.table.sigma_data).weight(sigma)[:, None] * error.square().mean((-2, -1))
         initial, source, output = squared.mean(0)
         return {"loss": squared.mean(), "initial": initial, "source": source, "output": output}
 
-    def _draw(self, shape: tuple[int, ...], key: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-        # regime, epoch and first case tell batches apart
-        seed = int(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0] >> 1)
-        generator = torch.Generator().manual_seed(seed)
+    def _draw(self, shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
         normal = torch.randn(shape[0], generator=generator)
         sigma = torch.exp(self.table.log_sigma_mean + self.table.log_sigma_std * normal)
         return sigma, torch.randn(shape, generator=generator)

@@ -14,7 +14,6 @@ with steps drawn uniformly. :math:`J` is `ObservationOperator.residual`, as ever
 
 from __future__ import annotations
 
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from latentpde.nn import Conditions, InferenceEncoder, Units
 from latentpde.observation import Observation
 from latentpde.operator import ObservationOperator
 from latentpde.training.config import DenoiserTable, EncoderTable
-from latentpde.training.data import RegimeData, on_device
+from latentpde.training.data import RegimeData, batch_generator, on_device
 
 Losses = dict[str, Tensor]
 
@@ -119,7 +118,7 @@ class DenoiserTask(Task):
         units = Units(data.simulation.latent, data.simulation.num_modes)
         conditions = Conditions.of(observation, units, self.num_probes).to(self.device)
         target = self.statistics.normalise(self.targets(data, indices, observation, reading_set).double())
-        drawn = self._draw(target.shape, (zlib.crc32(data.name.encode()), epoch, int(indices[0])))
+        drawn = self._draw(target.shape, batch_generator(data, indices, epoch, self.seed))
         step, noise, keep = (part.to(self.device) for part in drawn)
         noisy = self.schedule.add_noise(target.float().to(self.device)[:, None], noise, step.cpu())
         predicted = model(noisy, step, conditions, keep).float()
@@ -142,10 +141,7 @@ class DenoiserTask(Task):
     def _denormalise(self, w: Tensor) -> Tensor:
         return Statistics(self.statistics.mean.to(w), self.statistics.std.to(w)).denormalise(w)
 
-    def _draw(self, shape: tuple[int, ...], key: tuple[int, int, int]) -> tuple[Tensor, Tensor, Tensor]:
-        # regime, epoch and first case tell batches apart
-        seed = int(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0] >> 1)
-        generator = torch.Generator().manual_seed(seed)
+    def _draw(self, shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         num, noises = shape[0], self.table.noises_per_case
         step = torch.randint(self.table.num_steps, (num, noises), generator=generator)
         noise = torch.randn((num, noises, *shape[1:]), generator=generator)

@@ -89,13 +89,13 @@ class ResidualLikelihood:
         self, blocks: Complex[Tensor, "snapshot draw channel row col"], theta: Tensor, output: Tensor, source: Tensor
     ) -> Float[Tensor, "snapshot draw"]:
         """The residual's size in units of its error."""
-        initial, forcing = blocks[..., INITIAL, :, :], blocks[..., SOURCE, :, :]
-        ones = torch.ones_like(forcing[:1, :1])
+        initial_hat, source_hat = blocks[..., INITIAL, :, :], blocks[..., SOURCE, :, :]
+        ones = torch.ones_like(source_hat[:1, :1])
         family, zero = self.coefficients.latent.family, torch.zeros_like(ones)
         found, response = [], []
         for i, time in enumerate(self.times):
             now = (self._k, time[None], theta[i])
-            found.append(family.solve(*now, initial[i], forcing[i])[..., 0, :, :])
+            found.append(family.solve(*now, initial_hat[i], source_hat[i])[..., 0, :, :])
             response.append(family.solve(*now, zero[0], ones[0])[..., 0, :, :])
         left = blocks[..., OUTPUT, :, :] - torch.stack(found)
         error = (output + torch.stack(response).abs().square() * source).detach()

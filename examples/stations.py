@@ -11,47 +11,39 @@ import numpy as np
 import pandas as pd
 
 import latentpde as lp
-from latentpde.report.fields import plot_coefficients, plot_observation, plot_reconstruction
+from latentpde.report.fields import plot_coefficients, plot_reconstruction
 
 # %%
-# A table of readings, one row for each station and one column for each time. It is simulated here,
-# so that there is a truth to compare with; read yours with ``pandas.read_csv``.
-TIMES, NOISE_STD = (0.05, 0.10, 0.15), 0.1
-stations = {"observed": "point", "mask": "random", "sparsity": 0.04, "times": TIMES, "noise_std": NOISE_STD}
+# A table of readings, one row for each of them. It is simulated here, so that there is a truth to
+# compare with; read yours with ``pandas.read_csv``.
+stations = {"observed": "point", "mask": "random", "sparsity": 0.04, "times": (0.05, 0.10, 0.15), "noise_std": 0.1}
 cases = lp.simulate("advection", num=1, seed=1, source=False, **stations)
 case = cases.to_dataset().isel(case=0)
-table = pd.DataFrame({"y": case["sensor_y"], "x": case["sensor_x"]})
-for time in TIMES:
-    table[f"t = {time}"] = case["observed"].sel(time=time)
+table = case[["observed", "sensor_y", "sensor_x"]].to_dataframe().reset_index()
+table = table.rename(columns={"sensor_y": "y", "sensor_x": "x", "time": "t", "observed": "value"})
+table = table[["x", "y", "t", "value"]]
 table.to_csv("stations.csv", index=False)
-print(table.head().round(2))
+print(table.sample(5, random_state=0).round(2))
 
 # %%
-# Readings have the axes ``(time, sensor)``, positions ``(sensor, 2)`` as ``(y, x)``. The grid says
-# on which cells the unknown initial state is represented. Its cells should be about as large as
-# what the stations can tell apart, or smaller.
+# Each reading has its own place and time. The simulator's square closes on itself, so its edges are
+# periodic; those of your data are open unless you say so. The grid is the rectangle to reconstruct.
 table = pd.read_csv("stations.csv")
-observation = lp.Observation.from_arrays(
-    table.filter(like="t = ").to_numpy().T,
-    positions=table[["y", "x"]].to_numpy(),
-    times=TIMES,
-    noise_std=NOISE_STD,
-    grid=lp.Grid((24, 24)),
-)
-plot_observation(observation).savefig("stations-readings.png")
+columns = {name: table[name] for name in ("value", "y", "x", "t")}
+observation = lp.Observation.from_table(**columns, start=0.0, grid=lp.Grid((24, 24)), domain=lp.Domain.periodic())
 
 # %%
-# There is no initial state to give. ``initial_prior`` says what is believed of it instead: a
-# standard deviation of 1, and a power that falls with the fourth power of the wavenumber. That
-# suits fields with structure everywhere. If a start has only a few sharp features, the readings may
-# not be explained, and the method says so.
+# Nobody says what the noise is, or what the field looked like at the beginning: both are inferred,
+# with the correlation length of the start. What is known here is that there is no source.
 bounds = {"vx": (-3, 3), "vy": (-3, 3), "kappa": (0.001, 0.08)}
-options = {"num_modes": 0, "initial_prior": (1.0, 4.0)}  # no source
-posterior = lp.reconstruct(observation, "advection_diffusion", bounds=bounds, num_draws=100, **options)
-truth = cases["truth/field"].isel(case=0)
+posterior = lp.reconstruct(observation, "advection_diffusion", bounds=bounds, num_modes=0, num_draws=100)
+for name in posterior.levels.level.values:
+    draws = posterior.levels.sel(level=name)
+    print(f"{name:<22}{float(draws.mean()):.2f} ± {float(draws.std()):.2f}")
+truth = cases["truth/field"].isel(case=0, time=-1)
 plot_reconstruction(posterior, truth=truth).savefig("stations-field.png")
 
-last = truth.isel(time=-1).values
+last = truth.values
 rmse = np.sqrt(np.mean((posterior.mean(resolution=128).values - last) ** 2))
 print(f"RMSE {rmse:.3f}; the field's own standard deviation is {last.std():.3f}")
 print("warnings:", posterior.warnings(0) or "none")

@@ -17,7 +17,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, Wavenumbers, pad_block, wavenumbers
+from latentpde.grid import Grid, Wavenumbers, on_part, pad_block, wavenumbers
 from latentpde.latent import Latent
 
 
@@ -88,7 +88,22 @@ class Decoder:
         _, q = self.latent.split(z)
         if not self.latent.num_modes:
             return torch.zeros((*z.shape[:-1], *grid.shape), dtype=z.dtype, device=z.device)
-        return grid.synthesise(self.latent.source_spectrum(q))
+        return self.on_grid(self.latent.source_spectrum(q), grid)
+
+    def on_grid(
+        self, u_hat: Complex[Tensor, "*batch row col"], grid: Grid, rows: range | None = None
+    ) -> Float[Tensor, "*batch y x"]:
+        """A field of the periodic rectangle on a grid of it, or of a part of it with the same lower corner.
+
+        Args:
+            u_hat: its block of Fourier coefficients.
+            grid: where to evaluate.
+            rows: of the grid; all by default.
+        """
+        if grid.extent == self.extent:
+            return grid.synthesise(u_hat) if rows is None else grid.synthesise_rows(u_hat, rows)
+        y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
+        return on_part(u_hat, self.extent, y if rows is None else y[rows.start : rows.stop], x)
 
     def _wavenumbers(self, block: Tensor) -> Wavenumbers:
         return wavenumbers((block.shape[-2], block.shape[-1]), self.extent, block.real.dtype, block.device)

@@ -308,6 +308,31 @@ def at_points(
     return (waves_y.mT * along_x).sum(-2).real
 
 
+def on_part(
+    u_hat: Complex[Tensor, "*batch row col"],
+    extent: tuple[float, float],
+    y: Float[Tensor, " y"],
+    x: Float[Tensor, " x"],
+) -> Float[Tensor, "*batch y x"]:
+    """The Fourier series of a periodic rectangle at all pairs of some coordinates: a grid that need not cover it.
+
+    >>> whole = Grid((8, 8), extent=(1.0, 2.0))
+    >>> wave = torch.cos(torch.pi * whole.coordinates()[1]).expand(8, 8)
+    >>> x = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
+    >>> on_part(whole.analyse(wave), whole.extent, x[:1], x).round(decimals=6).abs()
+    tensor([[1., 0., 1.]], dtype=torch.float64)
+
+    Args:
+        u_hat: a block of Fourier coefficients.
+        extent: ``(height, width)`` of the periodic rectangle.
+        y, x: coordinates relative to its lower corner.
+    """
+    k = wavenumbers((u_hat.shape[-2], u_hat.shape[-1]), extent)
+    along_x = u_hat @ (mode_weights(u_hat.shape[-1])[:, None] * torch.exp(1j * k.x[0][:, None] * x))
+    waves = torch.exp(1j * y[:, None] * k.y[:, 0])
+    return waves.real @ along_x.real - waves.imag @ along_x.imag
+
+
 def average_pool(u: Float[Tensor, "*batch y x"], factor: int) -> Float[Tensor, "*batch y2 x2"]:
     """Means over ``factor`` x ``factor`` cells; both sides must divide by it.
 

@@ -63,12 +63,14 @@ class Latent:
             the PDE's right-hand side.
         num_modes: ``M``, Fourier modes of the source per half axis; 0 for no source.
         bounds: lower and upper bound of each coefficient, ``(coefficient, 2)``; the family's own where left out.
+        infers_source: whether the strength of the source is not known, and a method that can is to infer it.
     """
 
     family: Family
     source_prior_std: float = 0.5
     num_modes: int = 12
     bounds: Float[Tensor, "coefficient 2"] = field(default=None)  # pyright: ignore[reportArgumentType, reportAssignmentType]
+    infers_source: bool = False
 
     def __post_init__(self):
         if self.bounds is None:

@@ -1,6 +1,7 @@
 """What was measured: readings of one or many cases, and nothing of the truth.
 
-All cases of an `Observation` lie on the same grid and were read at the same times. There are three kinds of reading:
+Readings come in snapshots, a grid or a set of sensors at common times, or as a table in which each has a place and a
+time of its own. There are three kinds of reading:
 
 ``lowres-solve``
     cell ``i`` reads the solution of the PDE on the coarse grid, started from the coarse initial state;
@@ -19,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Complex, Float
+from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
+from latentpde.domain import Domain
 from latentpde.errors import DataError, UsageError
 from latentpde.grid import Grid, average_pool, unpool_spectrum
+from latentpde.tables import check_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,8 +53,8 @@ class Observation:
         values: readings, in the field's unit; zero where there is none. Cells have axes ``(case, time, y, x)``, points
             ``(case, time, sensor)``.
         mask: where there is a reading.
-        noise_std: standard deviation of each reading's noise, in the field's unit.
-        times: PDE times of the snapshots, counted from the initial state.
+        noise_std: standard deviation of each reading's noise, in the field's unit; NaN where it is not known.
+        times: PDE times of the snapshots, counted from the initial state; of a table, that of its last reading.
         initial: the coarse initial state, a cell average per cell of ``grid``; ``None`` if unknown.
         grid: the coarse grid.
         observed: the kind of reading.
@@ -62,6 +65,11 @@ class Observation:
         batched: whether results keep their case axis.
         fine_initial: samples of the initial state on a whole-number refinement of ``grid``, where somebody knows it
             that well; methods then decode from it, and take ``initial`` only for what the coarse solve sees.
+        domain: the edges of the rectangle; ``None`` for the torus.
+        reading_times: PDE time of each reading, for a table; readings are then on the axis of sensors, and the axis
+            ``time`` has length one.
+        groups: number of the noise group of each reading, for a table; ``None`` for a single one.
+        start: the user's time that is PDE time 0.
     """
 
     values: Float[Tensor, "case time *reading"]
@@ -80,6 +88,10 @@ class Observation:
     regime: str | None = None
     batched: bool = True
     fine_initial: Float[Tensor, "case fine_y fine_x"] | None = None
+    domain: Domain | None = None
+    reading_times: Float[Tensor, "case time sensor"] | None = None
+    groups: Int[Tensor, "case time sensor"] | None = None
+    start: float = 0.0
 
     @classmethod
     def from_arrays(
@@ -94,6 +106,7 @@ class Observation:
         positions=None,
         observed: Observed | None = None,
         fine_initial=None,
+        domain: Domain | None = None,
         pooling: int | None = None,
         family: str | None = None,
         bounds: Float[Tensor, "coefficient 2"] | None = None,
@@ -108,13 +121,14 @@ class Observation:
                 axis may be left out where there is one snapshot. NaN means no reading.
             initial: ``([case,] y, x)``.
             times: one per snapshot, not negative.
-            noise_std: one positive number, or one per reading: shaped as the readings, with or without case and time.
+            noise_std: one positive number, or one per reading: shaped as the readings, with or without case and time;
+                ``None`` where it is not known, and a method is to infer it.
             mask: true where a reading counts, shaped likewise; all finite readings by default.
             grid: the coarse grid; by default the unit square with the shape of ``initial`` or of the cells.
             positions: ``([case,] sensor, 2)`` as ``(y, x)``; makes the readings points.
             observed: the kind of reading; by default ``point`` with positions, else ``lowres-solve``.
             fine_initial: ``([case,] y, x)``, a whole number of times as many cells as ``initial`` along each side.
-            pooling, family, bounds, source_prior_std, num_modes, regime: as in the class.
+            pooling, family, bounds, source_prior_std, num_modes, regime, domain: as in the class.
         """
         kind = _checked_kind(observed, positions)
         times = _checked_times(times)
@@ -143,6 +157,7 @@ class Observation:
             regime=regime,
             batched=batched,
             fine_initial=fine,
+            domain=domain,
         )
 
     @classmethod
@@ -161,6 +176,40 @@ class Observation:
         from latentpde.io.observations import observation_from_dataset
 
         return observation_from_dataset(dataset, **overrides)
+
+    @classmethod
+    def from_table(
+        cls,
+        value,
+        *,
+        y,
+        x,
+        t=None,
+        sigma=None,
+        group=None,
+        start: float | None = None,
+        grid: Grid | None = None,
+        domain: Domain | None = None,
+        family: str | None = None,
+    ) -> Observation:
+        """Readings in a long table, each with a place and a time of its own.
+
+        >>> ship = Observation.from_table([2.1, 1.7, 0.4], y=[3.0, 3.5, 4.0], x=[10.0, 12.0, 14.0], t=[0.0, 0.5, 1.0])
+        >>> ship.num_readings, ship.domain
+        (tensor([3]), Domain(y='open', x='open'))
+
+        Args:
+            value: readings, in any unit; NaN for one that is missing.
+            y, x: where each was taken, in one unit of length.
+            t: when, in any unit of time; left out, they are all of one time.
+            sigma: standard deviation of each reading's noise, or one for all; NaN, or left out, where it is not known.
+            group: the instrument of each reading, or the like: those of a group share an unknown level of noise.
+            start: the time at which the state is unknown but for its prior; by default that of the first reading.
+            grid: the rectangle to reconstruct; by default that of the readings with a margin of half their distance.
+            domain: its edges; open by default.
+            family: the PDE, where it is known beforehand.
+        """
+        return cls(**check_table(value, y, x, t, sigma, group, start, grid), domain=domain or Domain(), family=family)
 
     @property
     def num_cases(self) -> int:
@@ -194,6 +243,15 @@ class Observation:
             raise DataError("this method needs the initial state; give one (a coarse one will do)")
         return self.initial
 
+    def require_benchmark(self, method: str) -> None:
+        """Raise `DataError` where a method that knows the paper's problem alone cannot take these data."""
+        if self.reading_times is not None:
+            raise DataError(f"{method} takes readings in snapshots; for a table of readings take the method exact")
+        if not (self.domain or Domain.periodic()).is_periodic:
+            raise DataError(f"{method} knows periodic edges only; for open ones take the method exact")
+        if bool(self.noise_std[self.mask].isnan().any()):
+            raise DataError(f"{method} needs the noise of the readings (noise_std); the method exact can infer it")
+
     def require_case(self, case: int) -> None:
         """Raise `UsageError` where there is no case of this number, counted from 0."""
         if not 0 <= case < self.num_cases:
@@ -212,7 +270,7 @@ class Observation:
         """Some of the cases."""
         if isinstance(index, int):
             return self[range(len(self))[index] : range(len(self))[index] + 1]
-        per_case = ("values", "mask", "noise_std", "initial", "positions", "fine_initial")
+        per_case = ("values", "mask", "noise_std", "initial", "positions", "fine_initial", "reading_times", "groups")
         chosen = {name: getattr(self, name)[index] for name in per_case if getattr(self, name) is not None}
         return replace(self, **chosen)
 
@@ -268,6 +326,8 @@ def _checked_mask(mask, values: Tensor) -> Bool[Tensor, "case time *reading"]:
 
 
 def _checked_noise(noise_std, values: Tensor, mask: Tensor) -> Float[Tensor, "case time *reading"]:
+    if noise_std is None:
+        return torch.where(mask, torch.nan, 1.0)
     noise_std = _float64(noise_std, "noise standard deviation")
     if noise_std.numel() > 1:
         noise_std = _like_readings(noise_std, values, "noise standard deviation")

@@ -120,6 +120,11 @@ class Posterior(ABC):
         """What a reader of one case's result must know before trusting it, as sentences; mostly nothing."""
         return []
 
+    def noise_stds(self, case: int) -> Float[Tensor, " reading"]:
+        """Standard deviation of the noise of each reading of a case, as it was given or, by a method that infers it, as
+        it was found."""
+        return self.observation.noise_std[case][self.observation.mask[case]]
+
     @property
     def has_spread(self) -> bool:
         """Whether there is more than a point estimate."""
@@ -223,13 +228,18 @@ class Posterior(ABC):
         import xarray as xr
 
         grid = self.grid(resolution)
-        when = self.observation.times[-1:] if times is None else as_times(times, self.observation.times)
+        start = self.observation.start
+        when = (
+            self.observation.times[-1:]
+            if times is None
+            else as_times([time - start for time in times], self.observation.times)
+        )
         with torch.no_grad():
             chunks = [function(some, grid, when).numpy() for some in self.parts(grid, len(when))]
         y, x = (c.numpy() for c in grid.coordinates())
         dims = ("case", *extra_dims, "time", "y", "x")
         array = xr.DataArray(
-            np.concatenate(chunks), dims=dims, coords={"time": when.numpy(), "y": y, "x": x}, name=name
+            np.concatenate(chunks), dims=dims, coords={"time": when.numpy() + start, "y": y, "x": x}, name=name
         )
         return self._without_spare_case(array if times is not None else array.isel(time=-1))
 
@@ -340,7 +350,7 @@ class LatentPosterior(PDEPosterior):
         return self.latent.theta(self.z)
 
     def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y x"]:
-        return grid.synthesise(self.decoder.spectrum(self.z[cases], self.initial_hat[cases], times))
+        return self.decoder.on_grid(self.decoder.spectrum(self.z[cases], self.initial_hat[cases], times), grid)
 
     def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case draw y x"]:
         return self.decoder.source(self.z[cases], grid)

@@ -15,6 +15,7 @@ PACKAGE = ROOT / "latentpde"
 TOOLS = ("errors", "memory", "progress", "registry", "validation")
 CORE = (
     "decoder",
+    "domain",
     "field_posterior",
     "grid",
     "latent",
@@ -22,6 +23,8 @@ CORE = (
     "operator",
     "pde",
     "posterior",
+    "spectra",
+    "tables",
     "spread",
     "summary",
 )

@@ -11,6 +11,7 @@ from latentpde.errors import UsageError
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.pde import Family, get_family
+from latentpde.pde.scales import scaled_bounds
 from latentpde.posterior import Posterior
 from latentpde.registry import Registry
 from latentpde.validation import check_fields, checked
@@ -33,11 +34,13 @@ class Estimator(ABC):
         summary: what it does, in one line.
         has_spread: whether it can return several draws, and so a posterior standard deviation; false for methods that
             only give a point estimate.
+        takes_data_as_they_come: whether it takes readings in tables, noise that is not known, and open edges.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     has_spread: ClassVar[bool] = True
+    takes_data_as_they_come: ClassVar[bool] = False
 
     @classmethod
     def check_family(cls, family: Family) -> None:
@@ -118,6 +121,8 @@ def reconstruct(
     latent = _latent(observation, family, bounds, source_prior_std, num_modes)
     estimator = make_estimator(method, **options)
     estimator.check_family(latent.family)
+    if not estimator.takes_data_as_they_come:
+        observation.require_benchmark(method)
     return estimator.estimate(observation, latent, num_draws=num_draws, seed=seed, show_progress=show_progress)
 
 
@@ -161,6 +166,8 @@ def _latent(
     chosen = get_family(family if family is not None else observation.family or "")
     from_data = observation.family is not None and get_family(observation.family) is chosen
     known_std = observation.source_prior_std if from_data else None
+    # data in the user's own units say nothing of the source's; the benchmark's have a strength of order one
+    infers_source = observation.domain is not None and source_prior_std is None and known_std is None
     if num_modes is None:
         known_modes = observation.num_modes if from_data else None
         num_modes = 0 if known_std == 0 and source_prior_std is None else known_modes or Latent.num_modes
@@ -168,13 +175,27 @@ def _latent(
         chosen,
         source_prior_std=source_prior_std if source_prior_std is not None else known_std or DEFAULT_SOURCE_PRIOR_STD,
         num_modes=num_modes,
-        bounds=_bounds(chosen, bounds, observation.bounds if from_data else None),
+        infers_source=infers_source,
+        bounds=_bounds(chosen, bounds, observation.bounds if from_data else None, _scaled_bounds(chosen, observation)),
     )
 
 
-def _bounds(family: Family, given: dict[str, tuple[float, float]] | Tensor | None, known: Tensor | None) -> Tensor:
-    """The bounds that came with the data, else the family's, with those replaced that were given."""
-    base = family.bounds if known is None else known
+def _scaled_bounds(family: Family, observation: Observation) -> Tensor | None:
+    """Bounds for data in units of their own; ``None`` for those of the benchmark, which are on a unit square."""
+    if observation.domain is None:
+        return None
+    return scaled_bounds(family, max(observation.grid.extent), float(observation.times.max()))
+
+
+def _bounds(
+    family: Family,
+    given: dict[str, tuple[float, float]] | Tensor | None,
+    known: Tensor | None,
+    scaled: Tensor | None,
+) -> Tensor:
+    """The bounds that came with the data, else those that suit its size, else the family's, with those replaced that
+    were given."""
+    base = (scaled if scaled is not None else family.bounds) if known is None else known
     if given is None:
         return base
     if not isinstance(given, dict):

@@ -11,7 +11,8 @@ from latentpde.observation import Observation
 
 
 def case_seeds(observation: Observation, seed: int) -> list[int]:
-    """A seed for each case, which depends on ``seed`` and on the case's readings only.
+    """A seed for each case, which depends on ``seed`` and on the case's readings only. Of a table their number counts
+    and nothing else: neither their order nor their unit may matter.
 
     >>> readings = np.arange(8.0).reshape(2, 2, 2)
     >>> both = Observation.from_arrays(readings, noise_std=0.1)
@@ -19,6 +20,8 @@ def case_seeds(observation: Observation, seed: int) -> list[int]:
     >>> case_seeds(both, 0)[1] == case_seeds(second, 0)[0]
     True
     """
+    if observation.reading_times is not None:
+        return [derived_seed(seed, str(num)) for num in observation.num_readings.tolist()]
     return [zlib.crc32(values.numpy().tobytes(), seed) for values in observation.values]
 
 

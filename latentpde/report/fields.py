@@ -124,6 +124,11 @@ def observation_maps(
         maps.append(FieldMap(initial_title, grid, initial, colour_limit(initial)))
     values, mask = observation.values[case].numpy(), observation.mask[case].numpy()
     limit = colour_limit(values[mask])
+    if observation.reading_times is not None and observation.positions is not None:
+        times, positions = observation.reading_times[case].numpy()[mask], observation.positions[case].numpy()[mask[0]]
+        for title, here in _parts_of_table(times + observation.start):
+            maps.append(FieldMap(title, grid, values[mask][here], limit, positions[here]))
+        return maps
     for i in shown_snapshots(observation):
         title = "Readings" if len(observation.times) == 1 else f"Readings, t = {observation.times[i]:.4g}"
         if observation.positions is None:
@@ -132,6 +137,16 @@ def observation_maps(
             positions = observation.positions[case].numpy()[mask[i]]
             maps.append(FieldMap(title, grid, values[i][mask[i]], limit, positions))
     return maps
+
+
+def _parts_of_table(times: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Readings of a table by their times, or by spans of time where these are many: a title, and which they are."""
+    known = np.unique(times)
+    parts = []
+    for some in np.array_split(known, min(len(known), MOST_SNAPSHOTS)):
+        span = f"t = {some[0]:.4g}" if len(some) == 1 else f"t = {some[0]:.4g} to {some[-1]:.4g}"
+        parts.append((f"Readings, {span}", (times >= some[0]) & (times <= some[-1])))
+    return parts
 
 
 def reconstruction_maps(fields: CaseFields) -> list[FieldMap]:

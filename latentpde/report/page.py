@@ -160,13 +160,14 @@ def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields
     family = latent.latent.family if latent else None
     steady = family is not None and family.order == 0
     times = ", ".join(map(_number, observation.times[:8])) + (" …" if len(observation.times) > 8 else "")
-    noise = observation.noise_std[case][observation.mask[case]].numpy()
+    noise = posterior.noise_stds(case).numpy()
+    known = not bool(observation.noise_std[case][observation.mask[case]].isnan().any())
     return {
         "Method": posterior.method,
         "Estimate": _estimate(fields, float(np.median(noise))),
         **({"Quantiles": posterior.quantiles_note} if fields.has_spread else {}),
         "Readings": _readings(observation, case),
-        "Noise (standard deviation)": _range(noise),
+        "Noise (standard deviation)": _range(noise) + ("" if known else ", inferred"),
         "PDE time": "none (steady state)" if steady else times,
         "Domain, width and height": f"{_number(fields.grid.extent[1])} {_TIMES} {_number(fields.grid.extent[0])}",
         "Grid, width and height": f"{_shape(observation.grid)} observed, {_shape(fields.grid)} shown",

@@ -45,6 +45,45 @@ def ascend(
     return best, value, curvature
 
 
+def climb(
+    function: Callable[[Float[ndarray, "point dim"]], tuple[Float[ndarray, " point"], Float[ndarray, "point dim"]]],
+    points: Float[ndarray, "point dim"],
+    most_steps: int,
+) -> tuple[Float[ndarray, "point dim"], Float[ndarray, " point"], Float[ndarray, "point dim dim"]]:
+    """A quasi-Newton method within the unit box, for functions of more variables, with a gradient: as `ascend`.
+
+    Args:
+        function: of a batch of points, with its gradient.
+        points: to begin with.
+        most_steps: of each.
+    """
+    from scipy.optimize import minimize
+
+    def downhill(point: ndarray) -> tuple[float, ndarray]:
+        value, slope = function(point[None])
+        return (-float(value[0]), -slope[0]) if np.isfinite(value[0]) else (1e30, np.zeros_like(point))
+
+    bounds = [(0.0, 1.0)] * points.shape[1]
+    tops = np.stack(
+        [
+            minimize(downhill, p, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": most_steps}).x
+            for p in points
+        ]
+    )
+    middle = np.clip(tops, _STEP, 1 - _STEP)
+    axes = _STEP * np.eye(points.shape[1])
+    around = (middle[:, None] + np.concatenate([axes, -axes])).reshape(-1, points.shape[1])
+    slopes = function(around)[1].reshape(len(tops), 2, *axes.shape)
+    second = (slopes[:, 0] - slopes[:, 1]) / (2 * _STEP)
+    return tops, function(tops)[0], _made_positive((second + second.swapaxes(1, 2)) / 2)
+
+
+def _made_positive(second: Float[ndarray, "point dim dim"]) -> Float[ndarray, "point dim dim"]:
+    """Second derivatives with their signs removed, and not too small."""
+    eigenvalues, vectors = np.linalg.eigh(second)
+    return vectors * np.clip(np.abs(eigenvalues), *_CURVATURES)[:, None] @ vectors.swapaxes(1, 2)
+
+
 def _derivatives(function, points: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     """Value, gradient and minus the second derivatives with their signs removed; of the quadratic through points
     beside ``points``, shifted where those would leave the box."""
@@ -63,9 +102,7 @@ def _derivatives(function, points: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     shift = points - middle
     bent = np.einsum("nij,nj->ni", second, shift)
     value = centre[:, 0] + ((slope + bent / 2) * shift).sum(1)
-    eigenvalues, vectors = np.linalg.eigh(second)
-    curvature = vectors * np.clip(np.abs(eigenvalues), *_CURVATURES)[:, None] @ vectors.swapaxes(1, 2)
-    return value, slope + bent, curvature
+    return value, slope + bent, _made_positive(second)
 
 
 def _bounded_step(slope: ndarray, curvature: ndarray, lower: ndarray, upper: ndarray) -> Float[ndarray, "point dim"]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from latentpde.grid import Wavenumbers, mode_numbers, mode_weights, pooling_attenuation, wavenumbers
@@ -13,26 +16,54 @@ from latentpde.observation import Observation
 _NEGLIGIBLE = 1e-10  # of the noise
 
 
+@dataclass(frozen=True, eq=False)
 class Modes:
-    """Some modes of a block, as flat lists."""
+    """Some modes of a block, as flat lists.
 
-    def __init__(self, k: Tensor, weight: Tensor, attenuation: Tensor, index: Tensor):
-        self.k, self.weight, self.attenuation, self.index = k, weight, attenuation, index
+    Args:
+        k: their wavenumbers ``(y, x)``.
+        weight: how often each counts in a real field.
+        attenuation: what readings see of each.
+        index: of each in the block.
+    """
+
+    k: Float[Tensor, "mode 2"]
+    weight: Float[Tensor, " mode"]
+    attenuation: Float[Tensor, " mode"]
+    index: Int[Tensor, " mode"]
 
     @classmethod
     def of(cls, block_shape: tuple[int, int], observation: Observation) -> Modes:
         """All modes of a block, with what readings see of each: a coarse solve nothing beyond its Nyquist."""
-        rows, cols = (n.to(torch.float64) for n in mode_numbers(block_shape))
         grid = observation.grid
-        row, col = torch.meshgrid(rows, cols, indexing="ij")
-        attenuation = torch.ones_like(row)
+        modes = cls.of_block(block_shape, grid.extent)
         if observation.observed == "lowres-solve":
-            attenuation = ((2 * row.abs() < grid.shape[0]) & (2 * col < grid.shape[1])).to(torch.float64)
-        elif observation.observed == "pooled":
-            attenuation = pooling_attenuation(grid, observation.pooling, block_shape)
-        k = 2 * torch.pi * torch.stack([row / grid.extent[0], col / grid.extent[1]], dim=-1)
-        weight = mode_weights(block_shape[1]).expand(block_shape)
-        return cls(k.flatten(0, 1), weight.flatten(), attenuation.flatten(), torch.arange(row.numel()))
+            rows, cols = mode_numbers(block_shape)
+            below = (2 * rows.abs() < grid.shape[0])[:, None] & (2 * cols < grid.shape[1])
+            return replace(modes, attenuation=below.flatten().to(torch.float64))
+        if observation.observed == "pooled":
+            return replace(modes, attenuation=pooling_attenuation(grid, observation.pooling, block_shape).flatten())
+        return modes
+
+    @classmethod
+    def of_block(cls, block_shape: tuple[int, int], extent: tuple[float, float]) -> Modes:
+        """All modes of a block on a periodic rectangle, for readings at points."""
+        rows, cols = (n.to(torch.float64) for n in mode_numbers(block_shape))
+        row, col = torch.meshgrid(rows, cols, indexing="ij")
+        k = 2 * torch.pi * torch.stack([row / extent[0], col / extent[1]], dim=-1)
+        weight = mode_weights(block_shape[1]).expand(block_shape).flatten()
+        return cls(k.flatten(0, 1), weight, torch.ones_like(weight), torch.arange(len(weight)))
+
+    @property
+    def split(self) -> Float[Tensor, " mode"]:
+        """Standard deviation of the real and of the imaginary part of a coefficient whose power is one."""
+        # A column of weight one holds each mode twice, as n and -n; elsewhere both parts share the variance.
+        split = torch.full_like(self.weight, math.sqrt(0.5))
+        split[self.weight == 1] = 1.0
+        return split
+
+    def __len__(self) -> int:
+        return len(self.weight)
 
     def select(self, chosen: Tensor) -> Modes:
         return Modes(self.k[chosen], self.weight[chosen], self.attenuation[chosen], self.index[chosen])

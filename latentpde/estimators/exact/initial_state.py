@@ -1,4 +1,4 @@
-r"""What is known of a case's initial state: its coarse cells (exactly, with noise, or not at all), and a prior below.
+r"""What is known of a case's initial state: its coarse cells, exactly or with noise, and a prior below them.
 
 The coarse state is Gaussian, :math:`c \sim N(\hat c, V)` with :math:`V` circulant (zero where the cells are exact);
 given it, the fine state is drawn with the cells' averages right (`latentpde.estimators.exact.subgrid`). Where a fine
@@ -17,8 +17,6 @@ from latentpde.errors import UsageError
 from latentpde.estimators.exact.subgrid import Subgrid
 from latentpde.grid import Grid, pooling_attenuation, unpool_spectrum
 from latentpde.observation import Observation
-
-_DEFAULT_PRIOR = (1.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,26 +44,16 @@ class InitialState:
     fine_hat: Complex[Tensor, "fine_row fine_col"] | None = None
 
     @classmethod
-    def of(
-        cls, case: Observation, *, detail: bool, noise_std: float, prior: tuple[float, float] | None
-    ) -> InitialState:
+    def of(cls, case: Observation, *, detail: bool, noise_std: float) -> InitialState:
         if case.fine_initial is not None:
             return cls._of_fine(case, noise_std)
-        grid, factor = case.grid, case.refinement
-        known = case.initial is not None
-        coarse = case.initial[0] if case.initial is not None else torch.zeros(grid.shape, dtype=torch.float64)
-        if prior is None and known:
-            subgrid = Subgrid.fit(coarse, grid, factor)
-        else:
-            std, slope = prior or _DEFAULT_PRIOR
-            if not (std > 0 and slope > 0):
-                raise UsageError(f"the initial state's prior needs std > 0 and slope > 0, got {std}, {slope}")
-            subgrid = Subgrid.of_variance(grid, factor, std**2, slope)
+        grid, coarse = case.grid, case.require_initial()[0]
+        subgrid = Subgrid.fit(coarse, grid, case.refinement)
         power = None
-        if noise_std or not known:
+        if noise_std:
             prior_power = subgrid.coarse_power
             noise_power = noise_std**2 / coarse.numel()
-            gain = prior_power / (prior_power + noise_power) if known else torch.zeros_like(prior_power)
+            gain = prior_power / (prior_power + noise_power)
             coarse = torch.fft.irfft2(gain * torch.fft.rfft2(coarse), s=grid.shape)
             power = prior_power * (1 - gain)
         lowres = case.observed == "lowres-solve"

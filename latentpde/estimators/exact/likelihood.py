@@ -1,9 +1,15 @@
-r"""The likelihood of the coefficients of one case, with everything else integrated out.
+r"""The likelihood of the parameters of one case, with everything else integrated out.
 
-Every family is linear in the source and in the initial state, which are Gaussian. Given the coefficients
-:math:`\theta` the readings are therefore Gaussian too, :math:`y \sim N(a(\theta), S(\theta))`: their mean is the known
-initial state, propagated, and their covariance is that of the responses to what is unknown
-(`latentpde.estimators.exact.responses`) plus noise. `latentpde.estimators.exact.forms` evaluates this Gaussian.
+Every family is linear in the source and in the initial state, which are Gaussian. Given the parameters
+:math:`\theta` the readings are therefore Gaussian too, :math:`y \sim N(a(\theta) + \Phi \beta, S(\theta))`: their mean
+is the known initial state, propagated, and their covariance is that of the responses to what is unknown
+(`latentpde.estimators.exact.responses`) plus noise. `latentpde.estimators.exact.forms` evaluates this Gaussian. The
+coefficients :math:`\beta` of a constant or a trend have a flat prior and are integrated out as well (Rasmussen and
+Williams 2006, section 2.7): with :math:`W = \Phi^T S^{-1} \Phi` and
+:math:`\hat\beta = W^{-1} \Phi^T S^{-1} (y - a)`,
+
+.. math:: \log p(y \mid \theta) = -\tfrac12 \left( (y - a)^T S^{-1} (y - a) - \hat\beta^T W \hat\beta
+          + \log\det S + \log\det W + (n - m) \log 2\pi \right).
 """
 
 from __future__ import annotations
@@ -16,13 +22,10 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from latentpde.decoder import Decoder
-from latentpde.errors import DataError
-from latentpde.estimators.exact.forms import CovarianceForm, GaussianForm, InformationForm, NoiseForm
-from latentpde.estimators.exact.fourier import Modes
-from latentpde.estimators.exact.responses import KnownState, Places, UncertainState, UnknownModes
+from latentpde.estimators.exact.forms import CovarianceForm, GaussianForm, InformationForm, NoiseForm, cholesky, log_det
+from latentpde.estimators.exact.noise import Noise
+from latentpde.estimators.exact.responses import KnownState, UnknownModes
 from latentpde.estimators.exact.surrogate import Surrogate
-from latentpde.observation import Observation
 
 # Above this many readings the information form is the cheaper one; of several snapshots it sums complex matrices.
 COVARIANCE_LIMIT, COVARIANCE_LIMIT_OF_SEVERAL = 500, 800
@@ -31,118 +34,144 @@ _BATCH_VALUES = 2**18  # entries of the largest array of a batch: 2 MB, which ca
 
 
 class MarginalLikelihood:
-    """Log likelihood of the coefficients, and the conditional of the latent, for one case.
+    """Log likelihood of the parameters, and the conditional of everything else, for one case.
 
     Args:
-        observation: a single case.
-        decoder: family, prior of the source, rectangle.
-        initial_hat: Fourier coefficients of the initial state's mean, in the sense in which the readings see it.
-        initial_std: prior standard deviation of those coefficients, where the initial state is not known exactly.
-        extra_variance: variance that readings have beyond their noise.
+        values: the readings.
+        known: their mean where the initial state is known; ``None`` for zero.
+        unknown: the modes of what is not known.
+        noise: of the readings.
+        trend: ``Phi``, columns of what is added to the field with a flat prior; none by default.
         form: ``"covariance"``, ``"information"``, or by default the cheaper one.
     """
 
     def __init__(
         self,
-        observation: Observation,
-        decoder: Decoder,
-        initial_hat: Complex[Tensor, "row col"],
-        initial_std: Float[Tensor, "row col"] | None = None,
-        extra_variance: float = 0.0,
+        values: Float[Tensor, " reading"],
+        known: KnownState | None,
+        unknown: UnknownModes,
+        noise: Noise,
+        trend: Float[Tensor, "reading column"] | None = None,
         form: str | None = None,
     ):
-        if len(observation) != 1:
-            raise DataError(f"a likelihood is of one case at a time, got {len(observation)}")
-        mask = observation.mask[0]
-        self.decoder, self.values = decoder, observation.values[0][mask]
-        variance = observation.noise_std[0][mask] ** 2 + extra_variance
-        places = Places.of(observation)
-        self._known = KnownState.of(observation, decoder, places, initial_hat, float(variance.min().sqrt()))
-        self._uncertain = None
-        if initial_std is not None:
-            block = initial_hat.shape[-2], initial_hat.shape[-1]
-            self._uncertain = UncertainState(Modes.of(block, observation), initial_std)
-        self._unknown = UnknownModes.of(
-            observation,
-            decoder,
-            places,
-            self._uncertain.modes if self._uncertain else None,
-            self._uncertain.amplitude if self._uncertain else None,
-        )
+        self.values, self.known, self.unknown = values, known, unknown
+        self.trend = values.new_zeros((len(values), 0)) if trend is None else trend
         if form is None:
-            most = COVARIANCE_LIMIT if places.num_snapshots == 1 else COVARIANCE_LIMIT_OF_SEVERAL
-            form = "covariance" if len(self.values) <= most else "information"
-        self._form = _make_form(form, self._unknown, variance)
+            most = COVARIANCE_LIMIT if unknown.places.num_snapshots == 1 else COVARIANCE_LIMIT_OF_SEVERAL
+            form = "covariance" if len(values) <= max(most, len(unknown)) else "information"
+        self._form = _make_form(form, unknown, noise)
 
     @property
-    def variance(self) -> Float[Tensor, " reading"]:
-        """Variance of each reading's noise."""
-        return self._form.variance
+    def noise(self) -> Noise:
+        """Of the readings."""
+        return self._form.noise
 
     @property
     def num_unknown(self) -> int:
         """Complex unknowns: modes of the source, and of the initial state where it is uncertain."""
-        return len(self._unknown)
+        return len(self.unknown)
 
-    def log_likelihood(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, " batch"]:
+    def log_likelihood(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, " batch"]:
         """``log p(y | theta)`` with everything else integrated out."""
-        misfit, log_det = self._evaluate(theta)
-        return -0.5 * (misfit + log_det + len(self.values) * math.log(2 * math.pi))
+        misfit, log_det = self._evaluate(parameters)
+        return -0.5 * (misfit + log_det + (len(self.values) - self.trend.shape[1]) * math.log(2 * math.pi))
 
-    def misfit(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, " batch"]:
-        """Squared distance of the readings from their mean, in units of their covariance: if ``theta`` is right, a
-        chi-squared variable with as many degrees of freedom as there are readings."""
-        return self._evaluate(theta)[0]
+    def misfit(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, " batch"]:
+        """Squared distance of the readings from their mean, in units of their covariance: if the parameters are right,
+        a chi-squared variable with as many degrees of freedom as there are readings beyond the trend's columns."""
+        return self._evaluate(parameters)[0]
 
-    def surrogate(self) -> Surrogate | None:
-        """A cheap stand-in with the covariance in the middle of the bounds; ``None`` where the mean does not depend on
-        the coefficients, so that nothing would be left of the likelihood."""
-        if not self._known.num_modes:
+    def surrogate(self, parameters: Float[Tensor, "1 parameter"]) -> Surrogate | None:
+        """A cheap stand-in with the covariance taken at some parameters; ``None`` where the mean does not depend on
+        them, so that nothing would be left of the likelihood."""
+        if self.known is None or not self.known.num_modes or self.trend.shape[1] or self.noise.inferred:
             return None
-        return Surrogate(self.values, self._known, self._form, self.decoder.latent.bounds.mean(-1)[None])
+        return Surrogate(self.values, self.known, self._form, parameters)
 
     def with_extra_noise(self, std: float) -> MarginalLikelihood:
         """The same readings with more noise, which has broader modes."""
         other = copy(self)
-        other._form = self._form.with_variance(self.variance + std**2)
+        other._form = self._form.with_noise(self.noise.with_extra(std**2))
         return other
 
     def conditional(
-        self, theta: Float[Tensor, "batch coefficient"], *, generator: torch.Generator | None = None
-    ) -> Complex[Tensor, "batch unknown"]:
-        """Whitened unknowns given the readings, one set per ``theta``: their mean, or with a generator a draw."""
-        batches = self._residuals(theta)
-        return torch.cat([self._form.conditional(few, residual, generator) for few, residual in batches])
+        self, parameters: Float[Tensor, "batch parameter"], *, generator: torch.Generator | None = None
+    ) -> tuple[Complex[Tensor, "batch unknown"], Float[Tensor, "batch column"]]:
+        """Whitened unknowns given the readings, and the trend's coefficients, one set for each of the parameters: their
+        means, or with a generator a draw."""
+        found = []
+        for few, residual in self._residuals(parameters):
+            beta = self._trend_coefficients(few, residual, generator)
+            residual = residual - beta @ self.trend.T if self.trend.shape[1] else residual
+            found.append((self._form.conditional(few, residual, generator), beta))
+        unknown, beta = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return unknown, beta
 
-    def source(self, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch source"]:
-        """The source latent ``q`` in whitened unknowns."""
-        m = self.decoder.latent.num_modes
-        block = unknown[:, : 2 * m * m]
-        parts = torch.stack([block.real, block.imag], dim=1).unflatten(-1, (2, m, m))
-        return self.decoder.latent.source_prior_std * parts.movedim(2, 1).flatten(1)
+    def blocks(
+        self, field: str, whitened: Complex[Tensor, "batch unknown"], parameters: Float[Tensor, "batch parameter"]
+    ) -> Complex[Tensor, "batch block"] | None:
+        """The unknown part of a field's coefficients, as flat blocks in units; ``None`` where nothing is unknown."""
+        start = 0
+        for part, _ in self.unknown.parts:
+            stop = start + len(part.modes)
+            if part.field == field:
+                return part.block(whitened[:, start:stop], parameters)
+            start = stop
+        return None
 
-    def state(self, unknown: Complex[Tensor, "batch unknown"]) -> Complex[Tensor, "batch mode"] | None:
-        """Deviations of the initial state's coefficients, as a flat block; ``None`` where it is known."""
-        if self._uncertain is None:
-            return None
-        return self._uncertain.deviations(unknown[:, unknown.shape[1] - len(self._uncertain.amplitude) :])
+    def leave_one_out(
+        self, parameters: Float[Tensor, "1 parameter"]
+    ) -> tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]]:
+        """What all other readings predict for each, mean and standard deviation (noise included), in closed form."""
+        ((few, residual),) = self._residuals(parameters[:1])
+        precision = self._form.precision(few)
+        if self.trend.shape[1]:
+            weighted = precision @ self.trend
+            precision = precision - weighted @ torch.linalg.solve(self.trend.T @ weighted, weighted.T)
+        diagonal = precision.diagonal()
+        return self.values - (precision @ residual[0]) / diagonal, 1 / torch.sqrt(diagonal)
 
-    def _evaluate(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """The misfit, and the logarithm of the covariance's determinant."""
-        parts = [self._form.quadratic_and_log_det(few, residual) for few, residual in self._residuals(theta)]
+    def _evaluate(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        """The misfit, and the logarithm of the determinants."""
+        parts = [self._evaluate_few(*few) for few in self._residuals(parameters)]
         misfit, log_det = (torch.cat([part[i].expand(len(part[0])) for part in parts]) for i in (0, 1))
         return misfit, log_det
 
-    def _residuals(self, theta: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches of coefficients, and what their means leave of the readings. Means are taken in larger batches than
+    def _evaluate_few(self, parameters: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        products, log_determinant = self._form.products_and_log_det(parameters, self._columns(residual))
+        if not self.trend.shape[1]:
+            return products[:, 0, 0], log_determinant
+        factor = cholesky(products[:, 1:, 1:])
+        white = torch.linalg.solve_triangular(factor, products[:, 1:, :1], upper=False)[..., 0]
+        return products[:, 0, 0] - (white**2).sum(-1), log_determinant + log_det(factor)
+
+    def _trend_coefficients(self, parameters: Tensor, residual: Tensor, generator: torch.Generator | None) -> Tensor:
+        if not self.trend.shape[1]:
+            return residual.new_zeros((len(parameters), 0))
+        products, _ = self._form.products_and_log_det(parameters, self._columns(residual))
+        factor = cholesky(products[:, 1:, 1:])
+        beta = torch.cholesky_solve(products[:, 1:, :1], factor)
+        if generator is not None:
+            normals = torch.randn(beta.shape, dtype=torch.float64, generator=generator)
+            beta = beta + torch.linalg.solve_triangular(factor.mT, normals, upper=True)
+        return beta[..., 0]
+
+    def _columns(self, residual: Float[Tensor, "batch reading"]) -> Float[Tensor, "batch reading column"]:
+        """Residuals, then the trend's columns."""
+        if not self.trend.shape[1]:
+            return residual[..., None]
+        return torch.cat([residual[..., None], self.trend.expand(len(residual), -1, -1)], dim=-1)
+
+    def _residuals(self, parameters: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches of parameters, and what their means leave of the readings. Means are taken in larger batches than
         matrices need: one at a time, each would read the whole table of waves again."""
         batch = max(1, _BATCH_VALUES // max(self._form.size**2, 1))
-        for some in theta.split(max(batch, _MEANS_AT_ONCE)):
-            residual = self.values - self._known.mean(some)
+        for some in parameters.split(max(batch, _MEANS_AT_ONCE)):
+            residual = self.values - self.known.mean(some) if self.known else self.values.expand(len(some), -1)
             yield from zip(some.split(batch), residual.split(batch), strict=True)
 
 
-def _make_form(name: str, unknown: UnknownModes, variance: Tensor) -> GaussianForm:
+def _make_form(name: str, unknown: UnknownModes, noise: Noise) -> GaussianForm:
     if not len(unknown):
-        return NoiseForm(variance)
-    return CovarianceForm(unknown, variance) if name == "covariance" else InformationForm(unknown, variance)
+        return NoiseForm(noise)
+    return CovarianceForm(unknown, noise) if name == "covariance" else InformationForm(unknown, noise)

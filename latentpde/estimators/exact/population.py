@@ -9,16 +9,21 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from latentpde.estimators.exact.ascent import ascend
-from latentpde.estimators.exact.mixture import Mixture
+from latentpde.estimators.exact.ascent import ascend, climb
+from latentpde.estimators.exact.mixture import Mixture, peaks
 
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
+LogDensityAndSlope = Callable[
+    [Float[ndarray, "point dim"]], tuple[Float[ndarray, " point"], Float[ndarray, "point dim"]]
+]
 
 NEGLIGIBLE = 40.0  # in log weight
 
 _LEAST_INSIDE = 0.01  # of them
 
 MOST_PEAKS, _NEWTON_STEPS = 32, 3
+_NUM_CLIMBED, _CLIMBING_STEPS = 6, 40
+_COST_OF_SLOPE = 2  # evaluations that a gradient takes the time of
 
 
 class Population:
@@ -60,26 +65,26 @@ class Population:
         points = points[_inside(points)]
         self.add(points, self.evaluate(log_density, points), proposal, num)
 
-    def refined_peaks(self, peaks: Mixture, log_density: LogDensity) -> Mixture:
+    def refined_peaks(self, found: Mixture, log_density: LogDensity) -> Mixture:
         """The local maxima above the highest of those peaks, each with the width that the density has there.
 
         They only say where to draw: before mass decides, each shows how high it is.
         """
         evaluate = partial(self.evaluate, log_density)
-        values = evaluate(peaks.means)
+        values = evaluate(found.means)
         highest = np.argsort(values)[::-1][:MOST_PEAKS]
-        reach = 2 * np.sqrt(np.square(peaks.factors[highest]).sum((1, 2)))
-        means, values, curvatures = ascend(evaluate, peaks.means[highest], reach, _NEWTON_STEPS)
-        scales, axes = np.linalg.eigh(curvatures)
-        scales = np.maximum(scales, 1.0)
-        mass = values - 0.5 * np.log(scales).sum(1)
-        order = np.argsort(mass)[::-1]
-        order = order[mass[order] >= mass.max() - NEGLIGIBLE]
-        offsets = means[order][:, None] - means[order]  # of each from those before it
-        near = np.einsum("ijk,jkl,ijl->ij", offsets, curvatures[order], offsets) < 1
-        distinct = order[~np.tril(near, -1).any(1)]
-        covariances = (axes / scales[:, None] @ axes.swapaxes(1, 2))[distinct]
-        return Mixture.of(np.full(len(distinct), 1 / len(distinct)), means[distinct], covariances)
+        reach = 2 * np.sqrt(np.square(found.factors[highest]).sum((1, 2)))
+        return _mixture_of_maxima(*ascend(evaluate, found.means[highest], reach, _NEWTON_STEPS))
+
+    def climbed_peaks(self, with_slope: LogDensityAndSlope) -> Mixture:
+        """The local maxima above the highest samples that are apart from each other, by gradients."""
+        highest = peaks(self.points, self.values, _NUM_CLIMBED).means
+
+        def counted(points: ndarray) -> tuple[ndarray, ndarray]:
+            self.num_evaluations += _COST_OF_SLOPE * len(points)
+            return with_slope(points)
+
+        return _mixture_of_maxima(*climb(counted, highest, _CLIMBING_STEPS))
 
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):
@@ -109,6 +114,20 @@ class Population:
         """Drop samples that carry no weight now; at higher inverse temperatures they carry even less."""
         keep = log_weights >= log_weights.max() - NEGLIGIBLE
         self.points, self.values, self.log_proposed = self.points[keep], self.values[keep], self.log_proposed[keep]
+
+
+def _mixture_of_maxima(means: ndarray, values: ndarray, curvatures: ndarray) -> Mixture:
+    """A component at each distinct maximum, as wide as the density is there."""
+    scales, axes = np.linalg.eigh(curvatures)
+    scales = np.maximum(scales, 1.0)
+    mass = values - 0.5 * np.log(scales).sum(1)
+    order = np.argsort(mass)[::-1]
+    order = order[mass[order] >= mass.max() - NEGLIGIBLE]
+    offsets = means[order][:, None] - means[order]  # of each from those before it
+    near = np.einsum("ijk,jkl,ijl->ij", offsets, curvatures[order], offsets) < 1
+    distinct = order[~np.tril(near, -1).any(1)]
+    covariances = (axes / scales[:, None] @ axes.swapaxes(1, 2))[distinct]
+    return Mixture.of(np.full(len(distinct), 1 / len(distinct)), means[distinct], covariances)
 
 
 def effective_size(log_weights: ndarray) -> float:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from jaxtyping import Complex, Float
 from scipy.special import chdtrc
 from torch import Tensor
 
+from latentpde.decoder import as_times
+from latentpde.errors import UsageError
 from latentpde.estimators.exact.initial_state import InitialState
-from latentpde.grid import Grid, resample
-from latentpde.posterior import CHUNK_VALUES, LatentPosterior
+from latentpde.grid import Grid, at_points, resample
+from latentpde.posterior import CHUNK_VALUES, InitialStates, LatentPosterior
 from latentpde.spread import Spread, spread_over_draws, std_over_draws
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _NODES_AT_ONCE = 16  # small enough for caches
 _UNLIKELY = 1e-5  # probability of a misfit
@@ -45,17 +53,61 @@ class ExactPosterior(LatentPosterior):
     """Exact draws, a mean that averages over many more coefficients than there are draws, and a spread that is taken
     over more draws than are kept.
 
+    >>> import latentpde as lp
+    >>> rng = np.random.default_rng(0)
+    >>> y, x, t = rng.random(12), rng.random(12), np.repeat([0.0, 0.5, 1.0], 4)
+    >>> observation = lp.Observation.from_table(np.sin(6 * (x - 0.2 * t)), y=y, x=x, t=t, sigma=0.1)
+    >>> known = {"initial": lp.Matern(1.0, 0.5), "num_modes": 0, "fixed": {"vy": 0.0, "kappa": 0.01}}
+    >>> posterior = lp.reconstruct(observation, "advection_diffusion", **known)
+    >>> posterior.at([[0.5, 0.5], [0.2, 0.9]], times=0.7)["std"].shape
+    (2,)
+
     Args:
         mean_z: conditional means of the latent, for each node that the mean averages over.
         mean_initial_hat: those of the initial state; one for all nodes where it is known.
         spread_z, spread_initial_hat: as ``z`` and ``initial_hat``, of the draws for the spread; ``None`` where so many
             draws are kept that these serve.
+        trend: coefficients of what is added to the field, for each draw: none, a constant, or a constant and the slopes
+            along y and x about the middle of the rectangle.
+        mean_trend, spread_trend: as ``mean_z`` and ``spread_z``; the mean is taken already.
+        level_names: what was inferred beside the coefficients.
+        level_draws: draws of these.
     """
 
     mean_z: Float[Tensor, "case node latent"]
     mean_initial_hat: list[Complex[Tensor, "*node row col"]]
     spread_z: Float[Tensor, "case spread_draw latent"] | None
-    spread_initial_hat: DrawnStates | None
+    spread_initial_hat: InitialStates | None
+    trend: Float[Tensor, "case draw column"]
+    mean_trend: Float[Tensor, "case column"]
+    spread_trend: Float[Tensor, "case spread_draw column"] | None
+    level_names: tuple[str, ...]
+    level_draws: Float[Tensor, "case draw level"]
+
+    @cached_property
+    def levels(self) -> xr.DataArray:
+        """Draws of what was inferred beside the coefficients, axes ``(case, draw, level)``: the noise's standard
+        deviation, and strengths and lengths of the priors of state and source."""
+        import xarray as xr
+
+        names = {"level": list(self.level_names)}
+        array = xr.DataArray(self.level_draws.numpy(), dims=("case", "draw", "level"), coords=names, name="levels")
+        return self._without_spare_case(array)
+
+    def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y x"]:
+        fields = super().fields(cases, grid, times)
+        return fields if not self.trend.shape[-1] else fields + self._on(grid, self.trend[cases])[:, :, None]
+
+    def _on(self, grid: Grid, trend: Float[Tensor, "*batch column"]) -> Float[Tensor, "*batch #y #x"]:
+        """A trend on a grid."""
+        if trend.shape[-1] == 1:
+            return trend[..., None]
+        y, x = (
+            c - start - length / 2
+            for c, start, length in zip(grid.coordinates(), grid.origin, grid.extent, strict=True)
+        )
+        constant, along_y, along_x = trend[..., None, None].unbind(-3)
+        return constant + along_y * y[:, None] + along_x * x
 
     @property
     def num_spread_draws(self) -> int:
@@ -76,18 +128,29 @@ class ExactPosterior(LatentPosterior):
         if self.spread_z is None or self.spread_initial_hat is None:
             return super().spreads(cases, grid, times, levels, draws)
         z, u0_hat = self.spread_z[cases], self.spread_initial_hat[cases]
-        parts = [self._spread_at(z, u0_hat, grid, time, levels) for time in times.split(1)]
+        trend = None
+        if self.spread_trend is not None and self.spread_trend.shape[-1]:
+            trend = self._on(grid, self.spread_trend[cases])
+        parts = [self._spread_at(z, u0_hat, trend, grid, time, levels) for time in times.split(1)]
         return Spread(torch.stack([part.std for part in parts], 1), torch.stack([part.quantiles for part in parts], 2))
 
-    def _spread_at(self, z: Tensor, u0_hat: Tensor, grid: Grid, time: Tensor, levels: Sequence[float]) -> Spread:
+    def _spread_at(
+        self, z: Tensor, u0_hat: Tensor, trend: Tensor | None, grid: Grid, time: Tensor, levels: Sequence[float]
+    ) -> Spread:
         """The spread at one time, a few rows of the grid after the other where it is large."""
         u_hat = self.decoder.spectrum(z, u0_hat, time)[:, :, 0]
         ny, nx = grid.shape
         at_once = max(1, CHUNK_VALUES // (u_hat.shape[0] * u_hat.shape[1] * nx))
         if ny <= at_once:
-            return spread_over_draws(grid.synthesise(u_hat), levels)
-        bands = [range(start, min(start + at_once, ny)) for start in range(0, ny, at_once)]
-        parts = [spread_over_draws(grid.synthesise_rows(u_hat, band), levels) for band in bands]
+            fields = self.decoder.on_grid(u_hat, grid)
+            return spread_over_draws(fields if trend is None else fields + trend, levels)
+        parts = []
+        for start in range(0, ny, at_once):
+            band = range(start, min(start + at_once, ny))
+            fields = self.decoder.on_grid(u_hat, grid, band)
+            if trend is not None:
+                fields = fields + (trend if trend.shape[-2] == 1 else trend[..., band.start : band.stop, :])
+            parts.append(spread_over_draws(fields, levels))
         return Spread(torch.cat([part.std for part in parts], -2), torch.cat([part.quantiles for part in parts], -2))
 
     def source_stds(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
@@ -96,7 +159,7 @@ class ExactPosterior(LatentPosterior):
         # the square of a series of modes below M is one of modes below 2 M, so few samples tell its variance everywhere
         enough = 4 * self.latent.num_modes + 1
         coarser = grid.with_shape((min(enough, grid.shape[0]), min(enough, grid.shape[1])))
-        if coarser.shape != (enough, enough):
+        if coarser.shape != (enough, enough) or grid.extent != self.decoder.extent:
             return std_over_draws(self.decoder.source(self.spread_z[cases], grid))
         variance = self.decoder.source(self.spread_z[cases], coarser).var(1)
         return torch.sqrt(resample(variance, coarser, grid).clamp(min=0))
@@ -108,12 +171,83 @@ class ExactPosterior(LatentPosterior):
             self._mean_spectrum(z, u0_hat, times)
             for z, u0_hat in zip(self.mean_z[cases], self.mean_initial_hat[cases], strict=True)
         ]
-        return grid.synthesise(torch.stack(spectra))
+        mean = self.decoder.on_grid(torch.stack(spectra), grid)
+        return mean if not self.mean_trend.shape[-1] else mean + self._on(grid, self.mean_trend[cases])[:, None]
 
     def _mean_spectrum(self, z: Tensor, u0_hat: Tensor, times: Tensor) -> Complex[Tensor, "time row col"]:
         states = u0_hat if u0_hat.ndim == 3 else u0_hat.expand(len(z), -1, -1)
         parts = zip(z.split(_NODES_AT_ONCE), states.split(_NODES_AT_ONCE), strict=True)
         return torch.stack([self.decoder.spectrum(*part, times).sum(0) for part in parts]).sum(0) / len(z)
+
+    def noise_stds(self, case: int) -> Float[Tensor, " reading"]:
+        given = super().noise_stds(case)
+        if not bool(given.isnan().any()):
+            return given
+        found = dict(zip(self.level_names, self.level_draws[case].median(0).values.tolist(), strict=True))
+        groups = self.observation.groups
+        numbers = torch.zeros(len(given)) if groups is None else groups[case][self.observation.mask[case]]
+        levels = [found.get(f"noise_std_{int(number)}", found.get("noise_std", torch.nan)) for number in numbers]
+        return torch.where(given.isnan(), torch.tensor(levels, dtype=torch.float64), given)
+
+    def at(self, points, times=None) -> xr.Dataset:
+        """The field at any places and times: mean, standard deviation and draws.
+
+        Args:
+            points: ``(y, x)`` of each place, in the user's coordinates, with axes ``(point, 2)``.
+            times: of each of them, or one for all, in the user's time; by default the last one that was observed.
+        """
+        import xarray as xr
+
+        points = torch.as_tensor(np.asarray(points, dtype=np.float64))
+        if points.ndim != 2 or points.shape[1] != 2 or not bool(torch.isfinite(points).all()):
+            raise UsageError(
+                f"points are pairs (y, x) of finite numbers with axes (point, 2), got {tuple(points.shape)}"
+            )
+        last = float(self.observation.times[-1]) + self.observation.start
+        when = np.broadcast_to(np.asarray(last if times is None else times, dtype=np.float64), len(points))
+        pde_times = as_times(torch.from_numpy(when - self.observation.start), points)
+        with torch.no_grad():
+            parts = [self._at_case(case, points, pde_times) for case in range(len(self.observation))]
+        mean, std, draws = (np.stack([part[i].numpy() for part in parts]) for i in range(3))
+        found = xr.Dataset(
+            {
+                "mean": (("case", "point"), mean),
+                "std": (("case", "point"), std),
+                "draws": (("case", "draw", "point"), draws),
+            },
+            coords={
+                "y": ("point", points[:, 0].numpy()),
+                "x": ("point", points[:, 1].numpy()),
+                "time": ("point", when),
+            },
+        )
+        return found if self.observation.batched else found.isel(case=0)
+
+    def _at_case(self, case: int, points: Tensor, times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, standard deviation and draws of one case at points, each with its time."""
+        one = slice(case, case + 1)
+        mean_state = self.mean_initial_hat[case]
+        sets = [(self.mean_z[case], mean_state if mean_state.ndim == 3 else mean_state[None], self.mean_trend[one])]
+        sets.append((self.z[case], self.initial_hat[one][0], self.trend[case]))
+        if self.spread_z is not None and self.spread_initial_hat is not None and self.spread_trend is not None:
+            sets.append((self.spread_z[case], self.spread_initial_hat[one][0], self.spread_trend[case]))
+        found = [self._draws_at(*own, points, times) for own in sets]
+        return found[0].mean(0), std_over_draws(found[-1][None])[0], found[1]
+
+    def _draws_at(
+        self, z: Tensor, u0_hat: Tensor, trend: Tensor, points: Tensor, times: Tensor
+    ) -> Float[Tensor, "draw point"]:
+        grid = self.observation.grid
+        values = torch.empty((len(z), len(points)), dtype=torch.float64)
+        for time in times.unique():
+            here = times == time
+            u_hat = self.decoder.spectrum(z, u0_hat, time[None])[:, 0]
+            values[:, here] = at_points(u_hat, points[here], self.decoder.extent, grid.origin)
+        if not trend.shape[-1]:
+            return values
+        corner, length = (torch.tensor(pair, dtype=torch.float64) for pair in (grid.origin, grid.extent))
+        columns = torch.cat([torch.ones((len(points), 1)), points - corner - length / 2], dim=1)
+        return values + trend @ columns[:, : trend.shape[-1]].T
 
     def warnings(self, case: int) -> list[str]:
         notes = {name: value[case] for name, value in self.diagnostics.items()}

@@ -6,12 +6,12 @@ A reading at :math:`x_i` and time :math:`t_i` is linear in Fourier coefficients,
           \qquad E_{im} = \sigma_m w_m e^{i k_m \cdot x_i},
 
 with :math:`R_m` the response of mode :math:`m` (``H`` for the source, ``G`` for the state). The waves :math:`E` do not
-depend on the coefficients and are computed once; the responses are the family's.
+depend on the coefficients and are computed once; the responses are the family's. Where levels of a prior are inferred,
+its amplitudes depend on the parameters and are part of the response.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,10 +21,12 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.estimators.exact.fourier import Modes, as_wavenumbers, fold, is_even, phases, relevant_modes
+from latentpde.estimators.exact.readings import Readings
 from latentpde.grid import Wavenumbers
-from latentpde.latent import source_scale
+from latentpde.latent import Latent, source_scale
 from latentpde.observation import Observation
 from latentpde.pde import Family
+from latentpde.spectra import Spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ class Places:
         grid_shape: of the cells; ``None`` for sensors.
         times: PDE time of each snapshot.
         snapshots: which readings each snapshot has.
+        cells: ``(height, width)`` of what each reading is the average over, zero for a point; ``None`` where the modes'
+            own attenuation says what all readings see of them.
     """
 
     positions: Float[Tensor, "reading 2"]
@@ -44,19 +48,26 @@ class Places:
     grid_shape: tuple[int, int] | None
     times: Float[Tensor, " time"]
     snapshots: list[slice]
+    cells: Float[Tensor, "reading 2"] | None = None
 
     @classmethod
     def of(cls, observation: Observation) -> Places:
-        """The places of an observation's first case."""
+        """The places of the snapshots of an observation's first case."""
         order = observation.mask[0].nonzero()
-        ends = np.cumsum(np.bincount(order[:, 0].numpy(), minlength=len(observation.times))).tolist()
-        snapshots = [slice(start, stop) for start, stop in zip([0, *ends[:-1]], ends, strict=True)]
+        snapshots = _slices(np.bincount(order[:, 0].numpy(), minlength=len(observation.times)))
         labels = order[:, 1:]
         if observation.positions is None:
             positions = (labels + 0.5) * torch.tensor(observation.grid.spacing, dtype=torch.float64)
             return cls(positions, labels, observation.grid.shape, observation.times, snapshots)
         origin = torch.tensor(observation.grid.origin, dtype=torch.float64)
         return cls(observation.positions[0][labels[:, 0]] - origin, labels, None, observation.times, snapshots)
+
+    @classmethod
+    def of_table(cls, readings: Readings) -> Places:
+        """The places of any readings: those at the same time are a snapshot, those at the same place a sensor."""
+        times, counts = torch.unique_consecutive(readings.times, return_counts=True)
+        labels = torch.unique(readings.positions, dim=0, return_inverse=True)[1]
+        return cls(readings.positions, labels[:, None], None, times, _slices(counts.numpy()), readings.cells)
 
     def pair_keys(self) -> Int[Tensor, "reading reading2"]:
         """A whole number for each pair of readings, the same where their displacement is."""
@@ -69,6 +80,14 @@ class Places:
     @property
     def num_snapshots(self) -> int:
         return len(self.snapshots)
+
+    def waves(self, k: Float[Tensor, "mode 2"]) -> Complex[Tensor, "reading mode"]:
+        """What readings see of modes of unit amplitude."""
+        waves = torch.exp(1j * phases(k, self.positions)).T
+        if self.cells is None or not bool(self.cells.any()):
+            return waves
+        along = torch.sinc(self.cells[:, None] * k / (2 * torch.pi))  # averages over the height, and over the width
+        return waves * along.prod(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +129,9 @@ class KnownState:
     def num_modes(self) -> int:
         return self.k.x.shape[-1]
 
-    def mean(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, "batch reading"]:
+    def mean(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, "batch reading"]:
         """What the readings would be without noise and without anything unknown."""
+        theta = parameters[:, : len(self.family.coefficients)]
         g = self.family.state_response(self.k, self.times, theta)
         g = g.expand(len(theta), len(self.times), 1, self.num_modes)[:, :, 0]
         parts = []
@@ -126,13 +146,90 @@ class KnownState:
 
 
 @dataclass(frozen=True, eq=False)
+class UnknownPart:
+    """Modes of one unknown field: those of its block that are not known.
+
+    Args:
+        field: ``"source"`` or ``"state"``.
+        modes: the unknown ones.
+        num_modes: of the whole block.
+        amplitude: standard deviation of each mode's real and imaginary part, in units; where levels of a spectrum are
+            inferred, the factor of its amplitude.
+        unit: of the coefficients: a latent's source is not counted in Fourier coefficients.
+        spectrum: where levels of it are inferred.
+        extent: of the periodic rectangle.
+        levels: of the spectrum: the column of the parameter, or the value that is given.
+    """
+
+    field: str
+    modes: Modes
+    num_modes: int
+    amplitude: Float[Tensor, "*mode"]
+    unit: float = 1.0
+    spectrum: Spectrum | None = None
+    extent: tuple[float, float] = (1.0, 1.0)
+    levels: tuple[int | float, ...] = ()
+
+    @classmethod
+    def paper_source(cls, latent: Latent, observation: Observation) -> UnknownPart:
+        """The source of the paper: white, of a known strength, on all modes of the latent's block."""
+        m = latent.num_modes
+        modes = Modes.of((2 * m, m), observation)
+        strength = torch.tensor(latent.source_prior_std, dtype=torch.float64)
+        return cls("source", modes, len(modes), strength, source_scale(m))
+
+    @classmethod
+    def known_to(cls, std: Float[Tensor, "row col"], observation: Observation) -> UnknownPart:
+        """A state whose coefficients are known up to standard deviations, which are zero for some."""
+        modes = Modes.of((std.shape[-2], std.shape[-1]), observation).select(std.flatten() > 0)
+        return cls("state", modes, std.numel(), modes.split * std.flatten()[modes.index])
+
+    @classmethod
+    def of_spectrum(
+        cls,
+        field: str,
+        modes: Modes,
+        num_modes: int,
+        spectrum: Spectrum,
+        levels: tuple[int | float, ...],
+        extent: tuple[float, float],
+        unit: float = 1.0,
+    ) -> UnknownPart:
+        """A field of which nothing is known but its spectrum."""
+        return cls(field, modes, num_modes, modes.split / unit, unit, spectrum, extent, levels)
+
+    @property
+    def scale(self) -> Float[Tensor, " mode"]:
+        """What a standard normal coefficient of each mode amounts to at a reading, before its response."""
+        return self.modes.weight * self.modes.attenuation * self.unit * self.amplitude
+
+    def block(
+        self, whitened: Complex[Tensor, "batch mode"], parameters: Float[Tensor, "batch parameter"]
+    ) -> Complex[Tensor, "batch block"]:
+        """Coefficients of the whole block, flat and in units, of the whitened ones; zero where they are known."""
+        inferred = self.inferred_amplitude(as_wavenumbers(self.modes.k), parameters)
+        values = self.amplitude * whitened
+        block = torch.zeros((len(whitened), self.num_modes), dtype=whitened.dtype)
+        block[:, self.modes.index] = values if inferred is None else values * inferred[:, 0]
+        return block
+
+    def inferred_amplitude(self, k: Wavenumbers, parameters: Float[Tensor, "batch parameter"]) -> Tensor | None:
+        """The part of the modes' amplitude that depends on the parameters; ``None`` for one."""
+        if self.spectrum is None:
+            return None
+        columns = [parameters[:, c] if isinstance(c, int) else torch.as_tensor(c) for c in self.levels]
+        power = self.spectrum.power(k, self.extent, *(c[..., None, None] for c in columns))
+        return torch.sqrt(power).expand(len(parameters), 1, k.x.shape[-1])
+
+
+@dataclass(frozen=True, eq=False)
 class UnknownModes:
     """Whitened modes of the source, and of the initial state where it is uncertain, and how readings respond to them.
 
     Args:
         family: the PDE.
         places: of the readings.
-        parts: ``"source"`` or ``"state"`` with the wavenumbers of its modes, one row of them.
+        parts: the unknown fields, each with the wavenumbers of its modes, one row of them.
         scale: what a standard normal coefficient of each mode amounts to at a reading, before its response.
         waves: ``E``, the modes at the readings.
         even: whether modes that mirror each other have the same real response.
@@ -140,94 +237,65 @@ class UnknownModes:
 
     family: Family
     places: Places
-    parts: list[tuple[str, Wavenumbers]]
+    parts: list[tuple[UnknownPart, Wavenumbers]]
     scale: Float[Tensor, " unknown"]
     waves: Complex[Tensor, "reading unknown"]
     even: bool
 
     @classmethod
-    def of(
-        cls,
-        observation: Observation,
-        decoder: Decoder,
-        places: Places,
-        state: Modes | None,
-        state_amplitude: Float[Tensor, " mode"] | None,
-    ) -> UnknownModes:
-        """All modes of the source, and those of the initial state that are given with their standard deviations."""
-        found: list[tuple[str, Modes]] = []
-        scales = []
-        m = decoder.latent.num_modes
-        if m:
-            source = Modes.of((2 * m, m), observation)
-            found.append(("source", source))
-            scales.append(source.weight * source.attenuation * source_scale(m) * decoder.latent.source_prior_std)
-        if state is not None:
-            assert state_amplitude is not None
-            found.append(("state", state))
-            scales.append(state.weight * state.attenuation * state_amplitude)
-        scale = torch.cat(scales) if scales else torch.zeros(0, dtype=torch.float64)
-        k = torch.cat([modes.k for _, modes in found]) if found else torch.zeros((0, 2), dtype=torch.float64)
-        waves = scale * torch.exp(1j * phases(k, places.positions)).T
-        parts = [(name, as_wavenumbers(modes.k)) for name, modes in found]
-        return cls(decoder.latent.family, places, parts, scale, waves, is_even(decoder.latent))
+    def of(cls, latent: Latent, places: Places, fields: list[UnknownPart]) -> UnknownModes:
+        """The modes of some unknown fields."""
+        scale = torch.cat([part.scale for part in fields]) if fields else torch.zeros(0, dtype=torch.float64)
+        k = torch.cat([part.modes.k for part in fields]) if fields else torch.zeros((0, 2), dtype=torch.float64)
+        waves = scale * places.waves(k)
+        parts = [(part, as_wavenumbers(part.modes.k)) for part in fields]
+        return cls(latent.family, places, parts, scale, waves, is_even(latent))
 
     def __len__(self) -> int:
         return len(self.scale)
 
     def responses(
-        self, theta: Float[Tensor, "batch coefficient"], parts: list[tuple[str, Wavenumbers]] | None = None
+        self,
+        parameters: Float[Tensor, "batch parameter"],
+        parts: list[tuple[UnknownPart, Wavenumbers]] | None = None,
     ) -> Tensor:
         """Responses of modes, by default all, ``(batch, time, mode)``; real where the family's are."""
         times, found = self.places.times, []
-        for name, k in self.parts if parts is None else parts:
-            respond = self.family.source_response if name == "source" else self.family.state_response
-            found.append(respond(k, times, theta).expand(len(theta), len(times), 1, k.x.shape[-1])[:, :, 0])
+        theta = parameters[:, : len(self.family.coefficients)]
+        for part, k in self.parts if parts is None else parts:
+            respond = self.family.source_response if part.field == "source" else self.family.state_response
+            response = respond(k, times, theta).expand(len(theta), len(times), 1, k.x.shape[-1])[:, :, 0]
+            amplitude = part.inferred_amplitude(k, parameters)
+            found.append(response if amplitude is None else response * amplitude)
         if len(found) > 1 and any(part.is_complex() for part in found):
             found = [part.to(torch.complex128) for part in found]
         return torch.cat(found, dim=-1)
 
-    def readings(self, theta: Tensor, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch reading"]:
+    def readings(self, parameters: Tensor, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch reading"]:
         """What given unknowns add to the readings."""
-        amplitude = (self.responses(theta) * unknown[:, None]).to(torch.complex128)
+        amplitude = (self.responses(parameters) * unknown[:, None]).to(torch.complex128)
         snapshots = enumerate(self.places.snapshots)
         return torch.cat([(amplitude[:, t] @ self.waves[here].T).real for t, here in snapshots], dim=-1)
 
-    def adjoint(self, theta: Tensor, dual: Float[Tensor, "batch reading"]) -> Complex[Tensor, "batch unknown"]:
+    def adjoint(self, parameters: Tensor, dual: Float[Tensor, "batch reading"]) -> Complex[Tensor, "batch unknown"]:
         """The transpose of `readings`."""
-        response = self.responses(theta)
-        total = torch.zeros((len(theta), len(self)), dtype=torch.complex128)
+        response = self.responses(parameters)
+        total = torch.zeros((len(parameters), len(self)), dtype=torch.complex128)
         for t, here in enumerate(self.places.snapshots):
             total = total + response[:, t] * (dual[:, here].to(torch.complex128) @ self.waves[here])
         return total.conj().resolve_conj()
 
-    def prior_variance(self, theta: Tensor) -> Float[Tensor, " reading"]:
-        """Variance of the readings under the prior, without noise, for the first ``theta``."""
-        power = squared(self.responses(theta)[0])
+    def prior_variance(self, parameters: Tensor) -> Float[Tensor, " reading"]:
+        """Variance of the readings under the prior, without noise, for the first of the parameters."""
+        power = squared(self.responses(parameters)[0])
         snapshots = enumerate(self.places.snapshots)
         return torch.cat([squared(self.waves[here]) @ power[t] for t, here in snapshots])
 
 
-class UncertainState:
-    """Modes of an initial state whose coefficients have standard deviations.
-
-    Args:
-        modes: all modes of its block.
-        std: standard deviation of each coefficient; zero where it is known.
-    """
-
-    def __init__(self, modes: Modes, std: Float[Tensor, "row col"]):
-        self.modes, self._num_modes = modes.select(std.flatten() > 0), std.numel()
-        # A column of weight one holds each mode twice, as n and -n; elsewhere both parts share the variance.
-        split = torch.full_like(self.modes.weight, math.sqrt(0.5))
-        split[self.modes.weight == 1] = 1.0
-        self.amplitude = split * std.flatten()[self.modes.index]
-
-    def deviations(self, whitened: Complex[Tensor, "batch unknown"]) -> Complex[Tensor, "batch mode"]:
-        """Deviations of the block's coefficients, flat, of the whitened ones."""
-        block = torch.zeros((len(whitened), self._num_modes), dtype=whitened.dtype)
-        block[:, self.modes.index] = self.amplitude * whitened
-        return block
+def _slices(counts: np.ndarray) -> list[slice]:
+    """Consecutive slices of some lengths."""
+    ends = np.cumsum(counts).tolist()
+    return [slice(start, stop) for start, stop in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def squared(z: Tensor) -> Tensor:

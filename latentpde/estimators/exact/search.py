@@ -32,7 +32,14 @@ from numpy import ndarray
 from latentpde.errors import DataError
 from latentpde.estimators.exact.mixture import Mixture, logsumexp, peaks
 from latentpde.estimators.exact.parallel import run_together
-from latentpde.estimators.exact.population import MOST_PEAKS, LogDensity, Population, effective_size, values_of
+from latentpde.estimators.exact.population import (
+    MOST_PEAKS,
+    LogDensity,
+    LogDensityAndSlope,
+    Population,
+    effective_size,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from scipy.stats.qmc import Sobol
@@ -103,6 +110,7 @@ def sample_box(
     effort: Effort | None = None,
     easier: Sequence[LogDensity] = (),
     surrogate: LogDensity | None = None,
+    with_slope: LogDensityAndSlope | None = None,
 ) -> WeightedSamples:
     """Weighted samples of an unnormalised density on the unit box.
 
@@ -116,6 +124,8 @@ def sample_box(
             the next begins: stepping stones to modes too narrow for a sweep to meet.
         surrogate: something that is cheap and high where the density is. Where a sweep is not enough, many more points
             are tried with it, and the search looks at its peaks.
+        with_slope: the density with its gradient. Where it is given, the search climbs from the best points of the
+            sweep before it draws: in many dimensions a sweep alone meets nothing.
     """
     from scipy.stats import qmc  # a second of every start if it stood above; and before threads begin
 
@@ -125,7 +135,10 @@ def sample_box(
     for rounds in range(1, effort.most_rounds + 1):
         scale, own = 4 ** (rounds - 1), generator.spawn(2)
         halves = run_together(
-            *(partial(_search, stages, surrogate, qmc.Sobol(dim, rng=rng), effort, scale, rng) for rng in own)
+            *(
+                partial(_search, stages, surrogate, with_slope, qmc.Sobol(dim, rng=rng), effort, scale, rng)
+                for rng in own
+            )
         )
         populations += halves
         gap, tolerance, effective = _compare(halves)
@@ -155,6 +168,7 @@ def sample_box(
 def _search(
     stages: Sequence[LogDensity],
     surrogate: LogDensity | None,
+    with_slope: LogDensityAndSlope | None,
     sequence: Sobol,
     effort: Effort,
     scale: int,
@@ -169,6 +183,8 @@ def _search(
         half.add(points, half.evaluate(log_density, points), None, len(points))
         if log_density is stages[-1] and effective_size(half.log_weights()) >= effort.target / 2:
             return half
+        if with_slope and log_density is stages[-1] and np.isfinite(half.values).any():
+            proposal = half.climbed_peaks(with_slope)
         if proposal is None and surrogate and half.temper(effort.min_effective)[0] < effort.min_temperature:
             points = sequence.random(effort.num_surrogate * scale)
             proposal = half.refined_peaks(

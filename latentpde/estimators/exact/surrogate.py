@@ -13,7 +13,8 @@ _BATCH = 256
 
 
 class Surrogate:
-    """The log likelihood with the readings' covariance held at one ``theta``, up to a constant, in single precision.
+    """The log likelihood with the readings' covariance held at one set of parameters, up to a constant and in single
+    precision.
 
     It is several times cheaper than the likelihood, and has its modes about where the likelihood has them, because the
     mean moves much more with the coefficients than the covariance does.
@@ -22,7 +23,7 @@ class Surrogate:
         values: the readings.
         known: their mean.
         form: their covariance.
-        theta: where the covariance is taken.
+        parameters: where the covariance is taken.
     """
 
     def __init__(
@@ -30,14 +31,14 @@ class Surrogate:
         values: Float[Tensor, " reading"],
         known: KnownState,
         form: GaussianForm,
-        theta: Float[Tensor, "1 coefficient"],
+        parameters: Float[Tensor, "1 parameter"],
     ):
         self._values, self._known = values.float(), known.in_single_precision()
-        self._whitening = form.whitening(theta).float()
+        self._whitening = form.whitening(parameters).float()
 
-    def log_likelihood(self, theta: Float[Tensor, "batch coefficient"]) -> Float[Tensor, " batch"]:
-        return -0.5 * torch.cat([self._misfit(part) for part in theta.float().split(_BATCH)]).double()
+    def log_likelihood(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, " batch"]:
+        return -0.5 * torch.cat([self._misfit(part) for part in parameters.float().split(_BATCH)]).double()
 
-    def _misfit(self, theta: Tensor) -> Tensor:
-        residual, whitening = self._values - self._known.mean(theta), self._whitening
+    def _misfit(self, parameters: Tensor) -> Tensor:
+        residual, whitening = self._values - self._known.mean(parameters), self._whitening
         return ((residual @ whitening if whitening.ndim == 2 else residual * whitening) ** 2).sum(-1)

@@ -9,7 +9,7 @@ from exact_case import NAMES, Case, Quadrature, check_honest
 from scipy.special import logsumexp
 
 from latentpde.estimators.exact.initial_state import InitialState
-from latentpde.estimators.exact.likelihood import MarginalLikelihood
+from latentpde.estimators.exact.model import Model
 from latentpde.observation import Observation
 from latentpde.pde import families
 
@@ -64,8 +64,8 @@ def test_a_needle_in_a_corner_of_the_bounds_is_found_whatever_the_last_bits():
     The evidence of the corner alone, by Gauss-Legendre quadrature, is what that of all must not fall short of."""
     lower, upper = families.get("klein_gordon").bounds.unbind(-1)
     case = Case("klein_gordon", times=(1.0,), theta=(lower + 1e-6 * (upper - lower)).tolist(), seed=1)
-    state = InitialState.of(case.observation, detail=False, noise_std=0.0, prior=None)
-    model = MarginalLikelihood(case.observation, case.decoder, state.mean_hat, state.std)
+    state = InitialState.of(case.observation, detail=False, noise_std=0.0)
+    model = Model.with_known_start(case.observation, case.latent, state).likelihood
     sizes = (0.03, 0.03, 0.6)
     axes = [np.polynomial.legendre.leggauss(24) for _ in sizes]
     nodes = np.stack(np.meshgrid(*(s * (x + 1) / 2 for s, (x, _) in zip(sizes, axes, strict=True)), indexing="ij"), -1)

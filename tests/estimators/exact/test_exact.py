@@ -129,7 +129,8 @@ def test_bounds_may_come_in_single_precision():
         ({"gaussian": {"vx": (float("nan"), 1.0)}}, "gaussian.vx.0 of exact must be a finite number"),
         ({"initial_noise_std": -1.0}, "at least 0"),
         ({"num_mean_nodes": 0}, "num_mean_nodes"),
-        ({"initial_prior": (0.0, 4.0)}, "initial_prior.0 of exact must be positive"),
+        ({"initial": 4.0}, "the option initial of exact must be an instance of Spectrum"),
+        ({"trend": "quadratic"}, "trend of exact must be one of 'none', 'constant' or 'linear'"),
     ],
 )
 def test_nonsense_is_refused_with_a_reason(options, message):

@@ -13,7 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.estimators.exact import likelihood
-from latentpde.estimators.exact.likelihood import MarginalLikelihood
+from latentpde.estimators.exact.initial_state import InitialState
+from latentpde.estimators.exact.model import Model
 from latentpde.grid import Grid, mode_numbers, pooling_attenuation, unpool_spectrum
 from latentpde.latent import Latent
 from latentpde.observation import Observation
@@ -67,8 +68,34 @@ def initial_hat(observation):
     return unpool_spectrum(initial, grid, observation.pooling)
 
 
-def model_of(observation, decoder, **options):
-    return MarginalLikelihood(observation, decoder, initial_hat(observation), **options)
+class KnownStart:
+    """The model of a case whose initial state is known, or known up to standard deviations of its coefficients."""
+
+    def __init__(self, observation, decoder, initial_std=None, extra_std=0.0, form=None, mean_hat=None):
+        mean_hat = initial_hat(observation) if mean_hat is None else mean_hat
+        unpooled = observation.observed != "lowres-solve"
+        state = InitialState(
+            observation.grid, observation.initial[0], mean_hat, initial_std, None, observation.pooling, unpooled
+        )
+        self.model = Model.with_known_start(observation, decoder.latent, state, form)
+        self.likelihood = self.model.likelihood
+        if extra_std:
+            self.likelihood = self.likelihood.with_extra_noise(extra_std)
+
+    def log_likelihood(self, theta):
+        return self.likelihood.log_likelihood(theta)
+
+    def conditional(self, theta, generator=None):
+        return self.likelihood.conditional(theta, generator=generator)[0]
+
+    def source(self, unknown):
+        return self.model.source(unknown, torch.zeros(len(unknown), 0))
+
+    def state(self, unknown):
+        return self.likelihood.blocks("state", unknown, torch.zeros(len(unknown), 0))
+
+
+model_of = KnownStart
 
 
 class Dense:
@@ -184,7 +211,7 @@ def test_extra_variance_adds_to_that_of_the_noise():
     noisier = Observation(**{**vars(observation), "noise_std": torch.sqrt(observation.noise_std**2 + 0.3)})
     expected = torch.stack([Dense(noisier, decoder, one).log_likelihood() for one in thetas(decoder)])
     for form in FORMS:
-        found = model_of(observation, decoder, form=form, extra_variance=0.3).log_likelihood(thetas(decoder))
+        found = model_of(observation, decoder, form=form, extra_std=math.sqrt(0.3)).log_likelihood(thetas(decoder))
         torch.testing.assert_close(found, expected)
 
 
@@ -251,7 +278,7 @@ def test_thousands_of_readings_need_no_array_of_readings_by_readings(kind):
     observation = Observation.from_arrays(values, initial, times=(0.25,), noise_std=0.15, grid=grid, **points)
     start = time.process_time()
     with Largest() as largest:
-        model = MarginalLikelihood(observation, decoder, coarse)
+        model = model_of(observation, decoder, mean_hat=coarse)
         assert torch.isfinite(model.log_likelihood(thetas(decoder, 8))).all()
         assert torch.isfinite(model.conditional(thetas(decoder, 2), generator=generator()).abs()).all()
     assert time.process_time() - start < 5
@@ -268,7 +295,7 @@ def test_only_one_case_at_a_time():
         }
     )
     with pytest.raises(DataError, match="one case at a time, got 2"):
-        MarginalLikelihood(two, decoder_of(), initial_hat(one))
+        model_of(two, decoder_of())
 
 
 # The conditional

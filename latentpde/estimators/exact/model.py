@@ -1,0 +1,362 @@
+"""The model of one case: what of it is known, what is not, and which parameters are inferred.
+
+With a known initial state on the torus this is the paper's problem. Without one, state and source are Gaussian fields
+whose levels are inferred with the coefficients, on a rectangle large enough for what enters through open edges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from latentpde.decoder import Decoder
+from latentpde.domain import Domain
+from latentpde.errors import DataError
+from latentpde.estimators.exact.embedding import Embedding
+from latentpde.estimators.exact.initial_state import InitialState
+from latentpde.estimators.exact.likelihood import MarginalLikelihood
+from latentpde.estimators.exact.noise import Noise
+from latentpde.estimators.exact.parameters import Level
+from latentpde.estimators.exact.readings import Readings
+from latentpde.estimators.exact.responses import KnownState, Places, UnknownModes, UnknownPart
+from latentpde.estimators.exact.units import Units
+from latentpde.grid import Grid, mode_weights, wavenumbers
+from latentpde.latent import Latent, source_scale
+from latentpde.observation import Observation
+from latentpde.spectra import Matern, Spectrum, WhiteBand
+from latentpde.tables import typical_distance
+
+#: Bounds of levels that are inferred, in units of what the data suggest.
+_NOISE, _STRENGTH, _SOURCE_STRENGTH, _LENGTH, _SLOPE = (1e-3, 2.0), (0.1, 20.0), (1e-3, 20.0), (0.5, 1.0), (2.5, 10.0)
+
+_EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of their distance
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws of one case, or conditional means, in the user's units.
+
+    Args:
+        own_parameters: coefficients and levels in the model's units.
+        parameters: in the user's.
+        z: latents.
+        trend: its coefficients.
+        initial_hat: Fourier coefficients of an initial state that is not known.
+        state_deviations: of the coarse coefficients of one that is, where these have noise.
+        seed: of the structure below the coarse cell of one that is.
+    """
+
+    own_parameters: Float[Tensor, "draw parameter"]
+    parameters: Float[Tensor, "draw parameter"]
+    z: Float[Tensor, "draw latent"]
+    trend: Float[Tensor, "draw column"]
+    initial_hat: Complex[Tensor, "draw row col"] | None
+    state_deviations: Complex[Tensor, "draw mode"] | None
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A case, ready for the search.
+
+    Args:
+        decoder: from latents to fields, on the rectangle that the case is solved on.
+        likelihood: of the parameters.
+        levels: what is inferred beside the coefficients, in the order of the parameters.
+        state: what is known of the initial state; ``None`` where nothing is.
+        units: of the model; ``None`` for the user's.
+    """
+
+    decoder: Decoder
+    likelihood: MarginalLikelihood
+    levels: tuple[Level, ...]
+    state: InitialState | None
+    units: Units | None = None
+
+    @classmethod
+    def with_known_start(cls, case: Observation, latent: Latent, state: InitialState, form: str | None = None) -> Model:
+        """The paper's problem: an initial state that is known, but for noise, on the torus."""
+        if len(case) != 1:
+            raise DataError(f"a model is of one case at a time, got {len(case)}")
+        decoder, levels, places = Decoder(latent, case.grid.extent), _Levels(latent), Places.of(case)
+        values, std = case.values[0][case.mask[0]], case.noise_std[0][case.mask[0]]
+        noise = levels.noise(
+            values, std, torch.zeros_like(std, dtype=torch.long), _detail_variance(state, case, decoder)
+        )
+        fields = [UnknownPart.paper_source(latent, case)] if latent.num_modes else []
+        if state.std is not None:
+            fields.append(UnknownPart.known_to(state.std, case))
+        least = _NOISE[0] * _size(values) if noise.inferred else float(noise.known.min().sqrt())
+        known = KnownState.of(case, decoder, places, state.mean_hat, least)
+        likelihood = MarginalLikelihood(values, known, UnknownModes.of(latent, places, fields), noise, form=form)
+        return cls(decoder, likelihood, tuple(levels), state)
+
+    @classmethod
+    def with_unknown_start(
+        cls,
+        readings: Readings,
+        grid: Grid,
+        latent: Latent,
+        around: Embedding,
+        *,
+        initial: Spectrum | None = None,
+        source: Spectrum | None = None,
+        trend: str = "constant",
+        form: str | None = None,
+        units: Units | None = None,
+    ) -> Model:
+        """State and source are Gaussian fields with spectra; what lies beyond open edges is unknown like the rest.
+
+        Args:
+            readings: of the case, those of its initial state among them.
+            grid: the rectangle that was observed.
+            latent: the family and its coefficients' bounds.
+            around: the periodic rectangle that it is embedded in.
+            initial: the state's spectrum; by default `Matern` with all levels inferred.
+            source: the source's; by default the latent's where its strength is known, else as that of the state.
+            trend: ``none``, ``constant`` or ``linear``.
+            form: as that of `MarginalLikelihood`.
+            units: of all of these.
+        """
+        source = source or _default_source(latent)
+        latent = replace(latent, num_modes=around.num_modes)
+        decoder, levels, places = Decoder(latent, around.extent), _Levels(latent), Places.of_table(readings)
+        noise = levels.noise(readings.values, readings.noise_std, readings.groups, 0.0)
+        scales = _Scales(readings, grid, latent)
+        fields = []
+        if not (isinstance(source, WhiteBand) and source.num_modes == 0):
+            fields.append(_field("source", source, around, levels, scales))
+        if latent.family.order:
+            fields.append(_field("state", initial or Matern(), around, levels, scales))
+        columns = _trend_columns(trend, readings.positions - torch.tensor(grid.extent, dtype=torch.float64) / 2)
+        unknown = UnknownModes.of(latent, places, fields)
+        likelihood = MarginalLikelihood(readings.values, None, unknown, noise, columns, form)
+        return cls(decoder, likelihood, tuple(levels), None, units)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Of what is inferred beside the coefficients."""
+        return tuple(level.name for level in self.levels)
+
+    @property
+    def units_of_parameters(self) -> Float[Tensor, " parameter"]:
+        """One of each of the model's units, in the user's."""
+        num = self.decoder.latent.num_coefficients + len(self.levels)
+        return torch.ones(num).double() if self.units is None else self.units.of_parameters(self.level_names)
+
+    @property
+    def log_unit_of_evidence(self) -> float:
+        """What a log density of readings in the model's units lacks to one in the user's."""
+        if self.units is None:
+            return 0.0
+        num_trend = self.likelihood.trend.shape[1]
+        of_trend = float(torch.log(self.units.of_trend(num_trend)).sum())
+        return of_trend - len(self.likelihood.values) * math.log(self.units.value)
+
+    @property
+    def users_decoder(self) -> Decoder:
+        """From latents in the user's units to fields in the user's units."""
+        if self.units is None:
+            return self.decoder
+        latent, units = self.decoder.latent, self.units
+        bounds, (height, width) = latent.bounds * units.of_coefficients[:, None], self.decoder.extent
+        latent = replace(latent, bounds=bounds, source_prior_std=latent.source_prior_std * units.of_source)
+        return Decoder(latent, (height * units.length, width * units.length))
+
+    def in_its_units(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """What is said of coefficients, by their names, in the model's units."""
+        return dict(named) if self.units is None else self.units.coefficients(named)
+
+    def draw(self, parameters: Float[Tensor, "draw parameter"], generator: torch.Generator | None, seed: int) -> Draws:
+        """A draw of everything else for each set of parameters, or without a generator its conditional mean.
+
+        Args:
+            parameters: in the model's units.
+            generator: of random numbers.
+            seed: of the initial states' structure below the coarse cell.
+        """
+        unknown, trend = self.likelihood.conditional(parameters, generator=generator)
+        source, users = self.source(unknown, parameters), parameters * self.units_of_parameters
+        states = self.initial_states(unknown, parameters) if self.state is None else None
+        if self.units is not None:
+            assert states is not None
+            source, states = source * self.units.of_source, states * self.units.value
+            trend = trend * self.units.of_trend(trend.shape[1])
+        latent = self.users_decoder.latent
+        z = _pack(latent, users[:, : latent.num_coefficients], source)
+        deviations = None if self.state is None else self.likelihood.blocks("state", unknown, parameters)
+        return Draws(parameters, users, z, trend, states, deviations, seed)
+
+    def source(self, whitened: Complex[Tensor, "batch unknown"], parameters: Tensor) -> Float[Tensor, "batch source"]:
+        """The source latent ``q`` in whitened unknowns."""
+        m, block = self.decoder.latent.num_modes, self.likelihood.blocks("source", whitened, parameters)
+        if block is None:
+            return torch.zeros((len(whitened), self.decoder.latent.num_source), dtype=torch.float64)
+        parts = torch.stack([block.real, block.imag], dim=1).unflatten(-1, (2, m, m))
+        return parts.movedim(2, 1).flatten(1)
+
+    def initial_states(self, whitened: Tensor, parameters: Tensor) -> Complex[Tensor, "batch row col"]:
+        """Fourier coefficients of initial states that are not known at all."""
+        m, block = self.decoder.latent.num_modes, self.likelihood.blocks("state", whitened, parameters)
+        if block is None:
+            return torch.zeros((len(whitened), 2, 1), dtype=torch.complex128)
+        return block.unflatten(-1, (2 * m, m))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A case without a known initial state, in units of its own.
+
+    Args:
+        readings: all of them, those of the initial state included.
+        grid: the rectangle that was observed.
+        latent: the family, and its coefficients' bounds.
+        domain: the edges.
+        units: of all of these.
+    """
+
+    readings: Readings
+    grid: Grid
+    latent: Latent
+    domain: Domain
+    units: Units
+
+    @classmethod
+    def of(cls, case: Observation, latent: Latent, initial_noise_std: float) -> Problem:
+        readings = Readings.of(case, initial_noise_std)
+        units = Units.of(readings, case.grid, latent.family)
+        domain = case.domain or Domain.periodic()
+        return cls(units.readings(readings), units.grid(case.grid), units.latent(latent), domain, units)
+
+    def num_modes(self, *priors: Spectrum | None) -> int:
+        """Modes per half axis of the block that the case needs, for these priors."""
+        bands = [prior.num_modes for prior in priors if isinstance(prior, WhiteBand)]
+        return max(self._around.num_modes, *bands, 0 if self.latent.infers_source else self.latent.num_modes)
+
+    def model(self, num_modes: int, *, initial: Spectrum | None, source: Spectrum | None, trend: str) -> Model:
+        """The model with blocks of a given size; the priors are in the user's units."""
+        initial, source = self.units.spectrum(initial, "initial"), self.units.spectrum(source, "source")
+        around, units = self._around.with_block(num_modes), self.units
+        return Model.with_unknown_start(
+            self.readings, self.grid, self.latent, around, initial=initial, source=source, trend=trend, units=units
+        )
+
+    @cached_property
+    def _around(self) -> Embedding:
+        distance = typical_distance(self.readings.positions.numpy(), self.grid.extent)
+        duration = float(self.readings.times.max())
+        return Embedding.of(self.grid, self.domain, self.latent.family, self.latent.bounds, duration, distance)
+
+
+def _default_source(latent: Latent) -> Spectrum:
+    """The latent's own prior of the source, where somebody knows it."""
+    if latent.infers_source and latent.num_modes:
+        return Matern()
+    return WhiteBand(latent.num_modes, latent.source_prior_std)
+
+
+class _Levels(list[Level]):
+    """Levels that are inferred, and the columns that they have among the parameters."""
+
+    def __init__(self, latent: Latent):
+        super().__init__()
+        self._num_coefficients = latent.num_coefficients
+
+    def column(self, name: str, bounds: tuple[float, float]) -> int:
+        """A new level."""
+        self.append(Level(name, *bounds))
+        return self._num_coefficients + len(self) - 1
+
+    def noise(self, values: Tensor, std: Tensor, groups: Tensor, extra_variance: float) -> Noise:
+        """The noise of readings, with a level for each group in which it is not known."""
+        unknown = std.isnan()
+        if not bool(unknown.any()):
+            return Noise.given(std**2 + extra_variance)
+        column, numbers, size = torch.full_like(groups, -1), groups[unknown].unique().tolist(), _size(values)
+        for number in numbers:
+            name = "noise_std" if len(numbers) == 1 else f"noise_std_{number}"
+            column[unknown & (groups == number)] = self.column(name, (_NOISE[0] * size, _NOISE[1] * size))
+        known = torch.where(unknown, 0.0, std**2) + extra_variance
+        return Noise(known, column, torch.ones_like(std))
+
+
+@dataclass(frozen=True, eq=False)
+class _Scales:
+    """What the data suggest for levels that nobody gave."""
+
+    readings: Readings
+    grid: Grid
+    latent: Latent
+
+    def bounds(self, field: str, level: str) -> tuple[float, float]:
+        """Of a level of a field's prior."""
+        if level == "slope":
+            return _SLOPE
+        if level == "length":
+            distance = typical_distance(self.readings.positions.numpy(), self.grid.extent)
+            return _LENGTH[0] * distance, _LENGTH[1] * max(self.grid.extent)
+        low, high = _STRENGTH if field == "state" else _SOURCE_STRENGTH
+        size = _size(self.readings.values) / (self._response() if field == "source" else 1.0)
+        return low * size, high * size
+
+    def _response(self) -> float:
+        """Of the longest wave to a source, in the middle of the coefficients' bounds."""
+        k = wavenumbers((2, 2), (max(self.grid.extent),) * 2)
+        last = self.readings.times.max()[None]
+        middle = self.latent.bounds.mean(-1)[None]
+        return float(self.latent.family.source_response(k, last, middle).expand(1, 1, 2, 2)[0, 0, 0, 1].abs())
+
+
+def _field(field: str, spectrum: Spectrum, around: Embedding, levels: _Levels, scales: _Scales) -> UnknownPart:
+    """An unknown field, with a new level for each of its spectrum's that is inferred."""
+    columns = []
+    for name in spectrum.levels:
+        value = getattr(spectrum, name)
+        if isinstance(value, float | int):
+            columns.append(float(value))
+        else:
+            own = f"{'source' if field == 'source' else 'initial'}_prior_{name}"
+            columns.append(levels.column(own, value or scales.bounds(field, name)))
+    unit, num_block = source_scale(around.num_modes) if field == "source" else 1.0, 2 * around.num_modes**2
+    modes = around.within(spectrum.num_modes) if isinstance(spectrum, WhiteBand) else around.up_to_the_finest()
+    return UnknownPart.of_spectrum(field, modes, num_block, spectrum, tuple(columns), around.extent, unit)
+
+
+def _size(values: Float[Tensor, " reading"]) -> float:
+    """How much readings vary: the unit of levels that nobody gave."""
+    size = float(values.std(correction=0)) or float(values.abs().max())
+    if not np.isfinite(size) or size == 0:
+        raise DataError("all readings are zero: nothing can be inferred of their noise; give it (noise_std)")
+    return size
+
+
+def _pack(latent: Latent, theta: Tensor, q: Tensor) -> Float[Tensor, "draw latent"]:
+    lower, upper = latent.bounds.unbind(-1)
+    margin = _EDGE * (upper - lower)
+    return latent.pack(torch.minimum(torch.maximum(theta, lower + margin), upper - margin), q)
+
+
+def _trend_columns(trend: str, positions: Float[Tensor, "reading 2"]) -> Float[Tensor, "reading column"]:
+    """One, and the distances from the middle of the rectangle."""
+    one = torch.ones((len(positions), 1), dtype=torch.float64)
+    return torch.cat([one, positions], dim=1)[:, : {"none": 0, "constant": 1, "linear": 3}[trend]]
+
+
+def _detail_variance(state: InitialState, case: Observation, decoder: Decoder) -> float:
+    """Variance that structure below the coarse cell adds to a reading of the true field."""
+    power = state.detail_power
+    if case.observed == "lowres-solve" or power is None:
+        return 0.0
+    middle = decoder.latent.bounds.mean(-1)[None]
+    k = wavenumbers((power.shape[-2], power.shape[-1]), decoder.extent)
+    response = decoder.latent.family.state_response(k, case.times[-1:], middle).abs() ** 2
+    weight = mode_weights(power.shape[-1])
+    return float((weight * power * response.reshape(power.shape)).sum())

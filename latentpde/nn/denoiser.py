@@ -34,7 +34,7 @@ class Denoiser(nn.Module):
     Args:
         size: widths and depths.
         num_latent: number of entries of the latent.
-        num_prior: number of entries of the vector that describes the prior (`Units.prior`).
+        num_prior: number of entries of the vector that describes the prior (`Units.seen_prior`).
 
     Example:
         >>> from latentpde.nn import PRESETS

@@ -21,7 +21,7 @@ class Conditions(NamedTuple):
     Args:
         channels: readings, mask, distance and density (`latentpde.nn.conditioning`).
         initial: the coarse initial state.
-        prior: the vector that describes the prior (`Units.prior`).
+        prior: the vector that describes the prior (`Units.seen_prior`); empty where the network is not told.
         probes: residuals at the probes and what goes with them (`latentpde.nn.probes`); empty without probes.
         gradient: gradient of the log-likelihood at the best probe; empty without probes.
 
@@ -52,7 +52,7 @@ class Conditions(NamedTuple):
         """
         channels = conditioning(observation)[:, -1]
         initial = observation.require_initial()[:, None]
-        prior = units.prior.expand(len(observation), -1)
+        prior = units.seen_prior.expand(len(observation), -1)
         probes = probe(observation, units, num_probes)
         return cls(channels.float(), initial.float(), prior.float(), *probes)
 
@@ -135,7 +135,7 @@ class CaseEncoder(nn.Module):
     Args:
         size: widths of the layers, and the number of probes.
         num_latent: number of entries of the latent.
-        num_prior: number of entries of the vector that describes the prior: two for each coefficient, and one.
+        num_prior: number of entries of the vector that describes the prior: two for each coefficient, and one; or 0.
     """
 
     def __init__(self, size: NetworkSize, num_latent: int, num_prior: int):

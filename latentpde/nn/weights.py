@@ -45,8 +45,8 @@ class Manifest(BaseModel):
         role: which network it is.
         size: the fields of its `NetworkSize`.
         num_modes: Fourier modes of its source per half axis.
-        mean, std: mean and standard deviation of the latents that it has learnt, in units of the prior, or of FunDPS's
-            channels; None for the encoder.
+        mean, std: mean and standard deviation of the latents that it has learnt, in its units, or of FunDPS's channels;
+            None for the encoder.
         power: mean squared Fourier amplitudes of FunDPS's channels, by distance from mode zero.
         schedule: the fields of its noise `Schedule`; None for the encoder.
         training: configuration, length and final losses of the training.
@@ -112,7 +112,7 @@ class Trained:
 
     def units(self, latent: Latent) -> Units:
         """The way between some raw latents and the network's units."""
-        return Units(latent, self.manifest.num_modes)
+        return _units(self.manifest, latent)
 
 
 def build(role: str, size: NetworkSize, num_latent: int, num_prior: int) -> InferenceEncoder | Denoiser:
@@ -206,11 +206,15 @@ def _check_depth(size: dict[str, Any], num_tensors: int) -> None:
 
 def _described(manifest: Manifest, family: Family) -> nn.Module:
     """The network of a manifest without its numbers: a random beginning would touch torch's global randomness."""
-    units = Units(Latent(family), manifest.num_modes)
+    units = _units(manifest, Latent(family))
     with torch.device("meta"):
         if manifest.role == FUNDPS:
             return build_fields(OperatorSize.from_record(manifest.size), (manifest.schedule or {})["sigma_data"])
         return build(manifest.role, NetworkSize.from_record(manifest.size), units.size, units.num_prior)
+
+
+def _units(manifest: Manifest, latent: Latent) -> Units:
+    return Units(latent, manifest.num_modes, raw=not manifest.size.get("told_prior", True))
 
 
 def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manifest:

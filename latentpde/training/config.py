@@ -40,6 +40,8 @@ class DataTable(_Table):
         shape: cells ``(ny, nx)`` of the fine grid that cases are simulated on.
         pooling: fine cells per coarse cell and axis; readings are of coarse cells.
         num_modes: Fourier modes of the source per half axis.
+        bounds: the bounds that latents are relative to: each ``regime``'s own, or those of the ``family`` for all.
+            Coefficients are drawn from the regime's either way.
     """
 
     num_per_regime: int = Field(default=5000, ge=1)
@@ -48,6 +50,7 @@ class DataTable(_Table):
     shape: tuple[int, int] = Field(default=(128, 128), strict=False)
     pooling: int = Field(default=4, ge=1)
     num_modes: int = Field(default=12, ge=1)
+    bounds: Literal["regime", "family"] = "regime"
 
 
 class StageTable(_Table):

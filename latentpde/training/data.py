@@ -20,6 +20,8 @@ from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.grid import Grid
 from latentpde.io.tensors import read_tensors, write_tensors
+from latentpde.latent import Latent
+from latentpde.nn import Units
 from latentpde.observation import Observation
 from latentpde.progress import progress
 from latentpde.simulation import Simulation
@@ -38,6 +40,8 @@ class RegimeData:
         initial: coarse initial states.
         clean: solutions on the coarse grid, without noise.
         z: the simulator's raw latents.
+        latent: their layout and bounds: the regime's own, or its family's.
+        raw: whether networks see raw latents, and are not told of the prior (`latentpde.nn.units`).
         fine_initial: initial states on the fine grid, in half precision, for what learns whole fields.
     """
 
@@ -46,6 +50,8 @@ class RegimeData:
     initial: Float[Tensor, "case y x"]
     clean: Float[Tensor, "case time y x"]
     z: Float[Tensor, "case latent"]
+    latent: Latent
+    raw: bool = False
     fine_initial: Float[Tensor, "case fine_y fine_x"] | None = None
 
     def __len__(self) -> int:
@@ -54,7 +60,12 @@ class RegimeData:
     @property
     def decoder(self) -> Decoder:
         """The decoder of the cases' latents."""
-        return Decoder(self.simulation.latent, self.simulation.extent)
+        return Decoder(self.latent, self.simulation.extent)
+
+    @property
+    def units(self) -> Units:
+        """The way between the cases' latents and a network's units."""
+        return Units(self.latent, self.simulation.num_modes, raw=self.raw)
 
     @property
     def grid(self) -> Grid:
@@ -122,14 +133,21 @@ def load_or_simulate(
         path = Path(config.output) / "data" / f"{name}-{split}.safetensors"
         made_with = [config.seed, num, config.data.shape, config.data.pooling, config.data.num_modes]
         fine = config.fundps is not None
+        latent = simulation.latent
+        if config.data.bounds == "family":
+            latent = replace(latent, bounds=latent.family.bounds)
+            made_with.append("family's bounds")
         key = json.dumps([*made_with, "fine"] if fine else made_with)
         if make and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_tensors(path, _simulate(simulation, num, fine, f"{name} ({split})", show_progress), {"key": key})
+            write_tensors(
+                path, _simulate(simulation, latent, num, fine, f"{name} ({split})", show_progress), {"key": key}
+            )
         tensors, metadata = read_tensors(path)
         if metadata.get("key") != key:
             raise DataError(f"{path} holds cases made with other settings; delete it or choose another output folder")
-        result.append(RegimeData(simulation, config.seed, **tensors))
+        raw = not config.size.told_prior
+        result.append(RegimeData(simulation, config.seed, **tensors, latent=latent, raw=raw))
     return result
 
 
@@ -174,8 +192,10 @@ def on_device(observation: Observation, device: torch.device) -> Observation:
     return replace(observation, **{name: getattr(observation, name).to(device) for name in names})
 
 
-def _simulate(simulation: Simulation, num: int, fine: bool, label: str, show_progress: bool) -> dict[str, Tensor]:
-    latent, coarse = simulation.latent, simulation.grid.coarsen(simulation.pooling)
+def _simulate(
+    simulation: Simulation, latent: Latent, num: int, fine: bool, label: str, show_progress: bool
+) -> dict[str, Tensor]:
+    coarse = simulation.grid.coarsen(simulation.pooling)
     decoder = Decoder(latent, simulation.extent)
     columns: dict[str, list[Tensor]] = {"initial": [], "clean": [], "z": []}
     with progress(label, num, show=show_progress) as advance, torch.no_grad():

@@ -2,8 +2,9 @@
 
 Each epoch's data and randomness follow from the seed and the epoch's number; a checkpoint after each epoch holds the
 rest. So a run that was interrupted and resumed ends with the same bits as one that was not, given the same machine and
-number of processes. ``accelerate launch`` runs it on several GPUs, or several machines: processes take turns through
-the batches of an epoch, and their gradients are averaged.
+number of processes. Weights are written after each epoch too, so that a run that is stopped early leaves a network that
+can be used; its manifest says how many epochs it had. ``accelerate launch`` runs it on several GPUs, or several
+machines: processes take turns through the batches of an epoch, and their gradients are averaged.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import torch
 from torch import nn
 
 from latentpde.errors import DataError, UsageError
-from latentpde.nn import InferenceEncoder, Units
+from latentpde.nn import InferenceEncoder
 from latentpde.nn.neural_operator import OPERATOR_PRESETS
 from latentpde.nn.weights import build, build_fields, load_weights, save_weights
 from latentpde.pde import get_family
@@ -71,8 +72,9 @@ def train(
         for name in stages:
             _refuse_to_overwrite(folder, config.family, name)
     done = [_manifest_path(folder, config.family, name) for name in stages]
-    missing: list[Stage] = [name for name, path in zip(stages, done, strict=True) if not (resume and path.exists())]
-    for name in missing:
+    for name in stages:
+        if resume and _epochs_done(folder, config.family, name) >= getattr(config, name).epochs:
+            continue
         _train_stage(config, name, folder, show_progress)
     return done
 
@@ -84,7 +86,7 @@ def _train_stage(config: TrainingConfig, stage: Stage, folder: Path, show_progre
     show_progress = show_progress and accelerator.is_main_process
     sets, validation = _data(config, accelerator, show_progress)
     task, held_out = _tasks(config, stage, folder, accelerator, sets, validation, show_progress)
-    units = Units(sets[0].simulation.latent, config.data.num_modes)
+    units = sets[0].units
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         if config.fundps is not None and stage == "fundps":
@@ -92,6 +94,8 @@ def _train_stage(config: TrainingConfig, stage: Stage, folder: Path, show_progre
         else:
             network = build(stage, config.size, units.size, units.num_prior)
     record = {**stage_settings(config, stage), "number of processes": accelerator.num_processes}
+    if stage == "denoiser_enc":  # it learns what this encoder says, and one that was trained further says otherwise
+        record["encoder"] = load_weights("encoder", get_family(config.family), folder).manifest.sha256
     run = Run.start(accelerator, network, table, record, folder / stage)
     log = TrainingLog(folder / stage / "log.jsonl", run.epoch, write=accelerator.is_main_process)
 
@@ -116,11 +120,11 @@ def _train_stage(config: TrainingConfig, stage: Stage, folder: Path, show_progre
             if accelerator.is_main_process:
                 scores = _validate(held_out, run.average, validation)
                 log.add(run.epoch, means, scores, time.monotonic() - started)
+                save_weights(folder, run.average.module.state_dict(), make_manifest(config, stage, task, sets, log))
                 run.write(folder / stage)
             accelerator.wait_for_everyone()
     if accelerator.is_main_process:
         log.draw(folder / stage / "loss.png", f"{config.family}: {stage}")
-        save_weights(folder, run.average.module.state_dict(), make_manifest(config, stage, task, sets, log))
     accelerator.wait_for_everyone()
 
 
@@ -202,6 +206,12 @@ def _refuse_to_overwrite(folder: Path, family: str, stage: Stage) -> None:
         raise UsageError(
             f"{folder} holds a run of {stage} already; go on with it by --resume, or choose another output folder"
         )
+
+
+def _epochs_done(folder: Path, family: str, stage: Stage) -> int:
+    """Epochs of the weights that there are; 0 where there are none."""
+    path = _manifest_path(folder, family, stage)
+    return load_weights(stage, get_family(family), folder).manifest.training["epochs"] if path.exists() else 0
 
 
 def _manifest_path(folder: Path, family: str, stage: Stage) -> Path:

@@ -13,7 +13,6 @@ from torch import Tensor
 from latentpde.errors import DataError
 from latentpde.estimators.map import CASES_AT_ONCE, Map
 from latentpde.io.tensors import read_tensors, write_tensors
-from latentpde.nn import Units
 from latentpde.observation import Observation
 from latentpde.progress import progress
 from latentpde.training.config import DenoiserTable
@@ -52,7 +51,7 @@ def map_targets(
             indices = np.arange(start, min(start + CASES_AT_ONCE, len(data)))
             observation = data.read(indices, reading_set)
             estimator = Map(num_steps=table.map_steps, num_restarts=table.map_restarts)
-            found = estimator.estimate(observation, data.simulation.latent, num_draws=1, seed=data.seed)
+            found = estimator.estimate(observation, data.latent, num_draws=1, seed=data.seed)
             write_tensors(_path(folder, data, reading_set, start), {"z": found.z[:, 0]}, {"key": _key(table, data)})
             advance(len(indices))
     kept: dict[tuple[str, int], Tensor] = {}
@@ -61,8 +60,7 @@ def map_targets(
         name = (data.name, reading_set)
         if name not in kept:
             kept[name] = _read(folder, table, data, reading_set)
-        units = Units(data.simulation.latent, data.simulation.num_modes)
-        return units.from_latent(kept[name][torch.from_numpy(indices)])
+        return data.units.from_latent(kept[name][torch.from_numpy(indices)])
 
     return targets
 
@@ -79,7 +77,10 @@ def _read(folder: Path, table: DenoiserTable, data: RegimeData, reading_set: int
 
 
 def _key(table: DenoiserTable, data: RegimeData) -> str:
-    return json.dumps([table.map_steps, table.map_restarts, data.seed, len(data), data.simulation.noise_std])
+    made_with = [table.map_steps, table.map_restarts, data.seed, len(data), data.simulation.noise_std]
+    if not torch.equal(data.latent.bounds, data.simulation.latent.bounds):
+        made_with.append(data.latent.bounds.tolist())
+    return json.dumps(made_with)
 
 
 def _path(folder: Path, data: RegimeData, reading_set: int, start: int) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from latentpde import __version__
-from latentpde.nn import NetworkSize, Units
+from latentpde.nn import NetworkSize
 from latentpde.nn.neural_operator import OPERATOR_PRESETS, OperatorSize
 from latentpde.nn.weights import FORMAT, Manifest
 from latentpde.pde import get_family
@@ -74,7 +74,7 @@ def make_manifest(
             "times": list(simulation.times or ()),
             "noise_std": config.data.noise_std,
             "regimes": config.regime_names,
-            "prior": [Units(data.simulation.latent, config.data.num_modes).prior.tolist() for data in sets],
+            "prior": [data.units.prior.tolist() for data in sets],
         },
         latentpde=__version__,
     )

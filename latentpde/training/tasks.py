@@ -24,7 +24,7 @@ from torch import Tensor
 
 from latentpde.diffusion.schedule import Schedule
 from latentpde.latent import Statistics
-from latentpde.nn import Conditions, InferenceEncoder, Units
+from latentpde.nn import Conditions, InferenceEncoder
 from latentpde.observation import Observation
 from latentpde.operator import ObservationOperator
 from latentpde.training.config import DenoiserTable, EncoderTable
@@ -71,7 +71,7 @@ class EncoderTask(Task):
 
     def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
         observation = data.read(indices, epoch)
-        units = Units(data.simulation.latent, data.simulation.num_modes)
+        units = data.units
         z = units.to_latent(model(Conditions.of(observation, units, self.num_probes).to(self.device)).double())[:, None]
         operator = ObservationOperator(on_device(observation, self.device), data.decoder)
         residual, size = operator.residual(z).mean(), z.square().sum(-1).mean()
@@ -115,7 +115,7 @@ class DenoiserTask(Task):
     def losses(self, model: Callable[..., Tensor], data: RegimeData, indices: np.ndarray, epoch: int) -> Losses:
         reading_set = epoch % self.num_reading_sets if self.num_reading_sets else epoch
         observation = data.read(indices, reading_set)
-        units = Units(data.simulation.latent, data.simulation.num_modes)
+        units = data.units
         conditions = Conditions.of(observation, units, self.num_probes).to(self.device)
         target = self.statistics.normalise(self.targets(data, indices, observation, reading_set).double())
         drawn = self._draw(target.shape, batch_generator(data, indices, epoch, self.seed))
@@ -123,7 +123,7 @@ class DenoiserTask(Task):
         noisy = self.schedule.add_noise(target.float().to(self.device)[:, None], noise, step.cpu())
         predicted = model(noisy, step, conditions, keep).float()
         importance = torch.ones_like(noise[0, 0])
-        importance[: data.simulation.latent.num_coefficients] = self.table.coefficient_weight
+        importance[: data.latent.num_coefficients] = self.table.coefficient_weight
         denoising = ((predicted - noise).square() * importance / importance.mean()).mean()
         if not self.table.obs_weight:
             return {"loss": denoising, "denoising": denoising}
@@ -150,7 +150,7 @@ class DenoiserTask(Task):
 
 def true_targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading_set: int) -> Tensor:
     """Targets: the simulator's own latents."""
-    return _units(data).from_latent(data.z[torch.from_numpy(indices)].double())
+    return data.units.from_latent(data.z[torch.from_numpy(indices)].double())
 
 
 def encoder_targets(encoder: InferenceEncoder, device: torch.device) -> Targets:
@@ -163,7 +163,7 @@ def encoder_targets(encoder: InferenceEncoder, device: torch.device) -> Targets:
 
     @torch.no_grad()
     def targets(data: RegimeData, indices: np.ndarray, observation: Observation, reading_set: int) -> Tensor:
-        return encoder(Conditions.of(observation, _units(data), encoder.case.num_probes).to(device)).cpu()
+        return encoder(Conditions.of(observation, data.units, encoder.case.num_probes).to(device)).cpu()
 
     return targets
 
@@ -190,7 +190,3 @@ def _rounded(statistics: Statistics) -> Statistics:
         for values in (statistics.mean, statistics.std)
     )
     return Statistics(mean, std)
-
-
-def _units(data: RegimeData) -> Units:
-    return Units(data.simulation.latent, data.simulation.num_modes)

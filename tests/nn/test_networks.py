@@ -49,15 +49,18 @@ def networks(size=SIZE):
 
 
 def test_the_paper_preset_has_the_published_numbers_of_parameters():
-    units = Units(Latent(ADVECTION), 12)
-    assert (units.size, units.num_prior) == (579, 7)
-    encoder, denoiser = (kind(PRESETS["paper"], 579, 7) for kind in (InferenceEncoder, Denoiser))
-    assert count(denoiser) == pytest.approx(7.06e6, rel=0.03)
-    assert count(denoiser) + count(encoder) == pytest.approx(9.62e6, rel=0.03)
+    """They are told nothing of the prior, and see no probes."""
+    units = Units(Latent(ADVECTION), 12, raw=not PRESETS["paper"].told_prior)
+    assert (units.size, units.num_prior) == (579, 0)
+    encoder, denoiser = (kind(PRESETS["paper"], 579, 0) for kind in (InferenceEncoder, Denoiser))
+    assert count(denoiser) == 6_996_483 == pytest.approx(7.06e6, rel=0.01)
+    assert count(denoiser) + count(encoder) == 9_555_846 == pytest.approx(9.62e6, rel=0.01)
+    assert denoiser.around is None
+    assert encoder.step is None
 
 
 def test_the_paper_preset_is_the_appendix():
-    encoder, denoiser = (kind(PRESETS["paper"], 579, 7) for kind in (InferenceEncoder, Denoiser))
+    encoder, denoiser = (kind(PRESETS["paper"], 579, 0) for kind in (InferenceEncoder, Denoiser))
     layers = [layer[0] for layer in denoiser.case.observation.convolutions]
     assert [(c.in_channels, c.out_channels) for c in layers] == [
         (4, 64), (64, 64), (64, 128), (128, 128), (128, 256), (256, 256)
@@ -66,6 +69,21 @@ def test_the_paper_preset_is_the_appendix():
     assert denoiser.case.width + denoiser.step_width == 512
     assert len(denoiser.blocks) == 6
     assert len(encoder.layers) == 4
+
+
+def test_raw_units_are_the_latent_itself_and_tell_nothing():
+    units = Units(Latent(ADVECTION, source_prior_std=0.3, num_modes=2), 2, raw=True)
+    z = torch.arange(19.0)
+    assert torch.equal(units.to_latent(z), z)
+    assert torch.equal(units.from_latent(z), z)
+    assert torch.equal(units.gradient(z), z)
+    assert units.seen_prior.shape == (0,)
+    assert units.prior.shape == (7,)  # which manifests still record
+
+
+def test_probes_need_the_prior():
+    with pytest.raises(UsageError, match="told the prior"):
+        replace(PRESETS["compact"], told_prior=False)
 
 
 def test_compact_networks_of_three_families_fit_in_the_package():

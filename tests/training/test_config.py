@@ -18,13 +18,17 @@ def test_shipped_configurations_are_valid(name):
         assert name == f"{shipped.family}-fundps-{shipped.preset}.toml"
         assert shipped.data.num_per_regime == 5000
         return
-    assert shipped.stages == ["encoder", "denoiser_enc", "denoiser_map", "denoiser_true"]
+    assert shipped.stages[:3] == ["encoder", "denoiser_enc", "denoiser_map"]
+    assert ("denoiser_true" in shipped.stages) == (shipped.preset == "compact")  # which the paper does not have
     assert name == f"{shipped.family}-{shipped.preset}.toml"
     if shipped.preset == "paper":
         assert shipped.data.num_per_regime == 5000
         assert shipped.encoder is not None
         assert shipped.denoiser_map is not None
         assert (shipped.encoder.epochs, shipped.denoiser_map.epochs) == (400, 600)
+        assert (shipped.denoiser_map.map_steps, shipped.denoiser_map.map_restarts) == (300, 3)
+        assert shipped.data.bounds == "family"
+        assert not shipped.size.told_prior
 
 
 GOOD = 'family = "helmholtz"\noutput = "out"\n[encoder]\nepochs = 2\n'

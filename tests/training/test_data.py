@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tiny_training import DENOISER, config
+from tiny_training import DATA, DENOISER, config
 
 from latentpde.errors import DataError
 from latentpde.estimators.map import Map
@@ -100,6 +100,17 @@ def test_map_targets_are_kept_and_only_missing_ones_made_again(cases, tmp_path, 
     other = table.model_copy(update={"map_steps": 6})
     with pytest.raises(DataError, match="other settings"):
         map_targets(folder, other, [data])(data, indices, observation, 1)
+
+
+def test_latents_in_the_family_s_bounds_are_the_same_coefficients(tmp_path):
+    """Networks that are not told the regime's bounds learn raw latents that mean the same in every regime."""
+    known = {"family": "advection_diffusion", "regimes": ["diffusion"], "encoder": {"epochs": 1}}
+    own = load_or_simulate(config(tmp_path / "own", **known), "train")[0]
+    family = load_or_simulate(config(tmp_path / "family", **known, data={**DATA, "bounds": "family"}), "train")[0]
+    assert family.latent.bounds.tolist() == [[-3.0, 3.0], [-3.0, 3.0], [0.001, 0.35]]
+    torch.testing.assert_close(family.latent.theta(family.z), own.latent.theta(own.z), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(family.clean, own.clean)
+    assert not torch.allclose(family.z[:, 0], own.z[:, 0])
 
 
 def test_normalised_targets_have_mean_zero_and_deviation_one(cases):

@@ -209,6 +209,34 @@ def test_finished_stages_are_left_as_they_are(tmp_path):
     assert (tmp_path / "helmholtz-denoiser_true.json").exists()
 
 
+def test_a_run_that_is_stopped_leaves_weights_that_say_so(tmp_path, monkeypatch):
+    table = {"epochs": 3, "batch_size": 4}
+    settings = config(tmp_path, encoder=table)
+    interrupted(monkeypatch, settings, after=2)
+    early = load_weights("encoder", families.get("helmholtz"), tmp_path)
+    assert early.manifest.training["epochs"] == 2
+    checkpoint = Checkpoint.latest(tmp_path / "encoder")
+    assert checkpoint is not None
+    for name, value in early.network.state_dict().items():  # in half precision
+        torch.testing.assert_close(value, checkpoint.tensors[f"average.{name}"], rtol=1e-3, atol=1e-6)
+    train(settings, resume=True)
+    assert load_weights("encoder", families.get("helmholtz"), tmp_path).manifest.training["epochs"] == 3
+
+
+def test_a_denoiser_does_not_go_on_with_another_encoder(tmp_path, monkeypatch):
+    """Its targets are what the encoder said, so an encoder that was trained further is another one."""
+    settings = config(tmp_path, encoder={"epochs": 2, "batch_size": 4}, denoiser_enc=DENOISER)
+    interrupted(monkeypatch, settings, after=1)
+    write = Run.write
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "write", lambda self, folder: write(self, folder) if self.epoch < 2 else interrupt())
+        with pytest.raises(KeyboardInterrupt):
+            train(settings, stage="denoiser_enc")
+    train(settings, resume=True, stage="encoder")
+    with pytest.raises(UsageError, match="another encoder"):
+        train(settings, resume=True, stage="denoiser_enc")
+
+
 def test_a_run_is_not_overwritten_and_not_mixed_with_another(tmp_path, monkeypatch):
     interrupted(monkeypatch, config(tmp_path, encoder={"epochs": 2, "batch_size": 4}), after=1)
     with pytest.raises(UsageError, match="--resume"):

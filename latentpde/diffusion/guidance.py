@@ -5,9 +5,11 @@ Each predicted clean latent takes a few clipped gradient steps down the masked r
 
 .. math:: \hat z_0 \leftarrow \hat z_0 - \eta\,\gamma\, \mathrm{clip}(\nabla J(\hat z_0), -c, c)
 
-The gradient is taken, clipped and applied with respect to the raw latent :math:`z = [r, q]` of `latentpde.latent`: raw
-coefficients, and source coefficients in the source's own units. It is not taken in the normalised coordinates that the
-denoiser works in, so the step does not depend on how a network was trained.
+In which coordinates the gradient is taken, clipped and applied is the option ``space``. With ``raw``, the default, it is
+the raw latent :math:`z = [r, q]` of `latentpde.latent`: raw coefficients, and source coefficients in the source's own
+units, so that the step does not depend on how a network was trained. With ``normalised`` it is the coordinates that the
+denoiser works in, :math:`z = \mu + \sigma \odot \hat z_0`, in which the paper writes the formula above: an entry then
+moves :math:`\sigma^2` times as far for the same slope, and the clip applies to :math:`\sigma \odot \nabla_z J`.
 
 Given the coefficients, :math:`J` is a flat quadratic in the source, for which the paper's step is safe. In the
 coefficients it is neither flat nor convex: for waves, the same step from a good estimate triples the residual and ends
@@ -19,7 +21,9 @@ long again, up to the paper's.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -27,6 +31,24 @@ from torch import Tensor
 
 from latentpde.errors import UsageError
 from latentpde.operator import ObservationOperator
+
+
+Space = Literal["raw", "normalised"]
+
+
+class Coordinates(NamedTuple):
+    """Coordinates that guidance acts in.
+
+    Args:
+        to_latent: from them to raw latents.
+        gradient: from a gradient with respect to raw latents to that with respect to them.
+    """
+
+    to_latent: Callable[[Tensor], Tensor]
+    gradient: Callable[[Tensor], Tensor]
+
+
+RAW = Coordinates(lambda z: z, lambda slope: slope)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +62,8 @@ class Guidance:
         clip: largest absolute value of an entry of the gradient; positive.
         below: share of the noise schedule, from 0 to 1; only steps below it are guided.
         guard: whether coefficients move only where the residual falls; false for the paper's plain steps.
+        space: coordinates in which the gradient is taken, clipped and applied: ``raw``, or ``normalised`` as in the
+            paper. Whoever calls it passes the coordinates themselves.
 
     Example:
         >>> from latentpde.decoder import Decoder
@@ -63,6 +87,7 @@ class Guidance:
     clip: float = 5.0
     below: float = 0.8
     guard: bool = True
+    space: Space = "raw"
 
     def __post_init__(self):
         if not all(0 <= value < math.inf for value in (self.scale, self.rate)) or self.num_steps < 0:
@@ -88,20 +113,22 @@ class Guidance:
         z: Float[Tensor, "case draw latent"],
         operator: ObservationOperator,
         sizes: Float[Tensor, "case draw 1"],
+        coordinates: Coordinates = RAW,
     ) -> tuple[Float[Tensor, "case draw latent"], Float[Tensor, "case draw 1"]]:
         """Take all gradient steps of one reverse step.
 
         Args:
-            z: predicted clean latents, raw.
+            z: predicted clean latents, in the coordinates; the coefficients' entries come first.
             operator: the readings of the same cases.
             sizes: the coefficients' step sizes, from `first_sizes` or from the reverse step before.
+            coordinates: of ``z``; raw where left out.
         Returns:
             The guided latents, and the coefficients' next step sizes.
         """
         num_coefficients = operator.decoder.latent.num_coefficients
         for _ in range(self.num_steps):
-            before, slope = operator.residual_and_gradient(z)
-            slope = slope.clamp(-self.clip, self.clip)
+            before, slope = operator.residual_and_gradient(coordinates.to_latent(z))
+            slope = coordinates.gradient(slope).clamp(-self.clip, self.clip)
             r, q = z[..., :num_coefficients], z[..., num_coefficients:]
             q = q - self.step_size * slope[..., num_coefficients:]
             moved = torch.cat([r - sizes * slope[..., :num_coefficients], q], dim=-1)
@@ -109,7 +136,7 @@ class Guidance:
                 z = moved
                 continue
             with torch.no_grad():
-                lower = (operator.residual(moved) <= before)[..., None]
+                lower = (operator.residual(coordinates.to_latent(moved)) <= before)[..., None]
             z = torch.where(lower, moved, torch.cat([r, q], dim=-1))
             sizes = torch.where(lower, 1.5 * sizes, 0.25 * sizes).clamp(max=self.step_size)
         return z, sizes

@@ -3,7 +3,8 @@
 Three kinds of coordinates meet here. The network works with normalised ones, mean 0 and standard deviation 1 over the
 latents that it was trained on; before that normalisation they are in units of the prior, ``w``
 (`latentpde.nn.units`); physics works with the raw latent ``z`` (`latentpde.latent`). The chain itself
-(`latentpde.diffusion.sampler`) runs in the normalised ones, and guidance acts on the raw latent.
+(`latentpde.diffusion.sampler`) runs in the normalised ones; guidance acts on the raw latent or, as in the paper, where
+the chain runs (``guidance.space``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.diffusion import Guidance, ReverseChain
+from latentpde.diffusion.guidance import Coordinates
 from latentpde.estimators.seeds import case_seeds
 from latentpde.nn import Conditions, Denoiser
 from latentpde.nn.weights import Trained
@@ -116,17 +118,31 @@ class GuidedChain:
     def guide(self, clean: Float[Tensor, "case draw unit"], step: int) -> Float[Tensor, "case draw unit"]:
         """Predicted clean latents, normalised, moved towards the readings.
 
-        The gradient is taken, clipped and applied in the raw latent; only the change is brought back.
+        The gradient is taken, clipped and applied in the raw latent, and only the change is brought back; or all of it
+        in the normalised coordinates, as ``guidance.space`` says.
         """
         clean = clean.clamp(-self.clean_clip, self.clean_clip)
         if not self.guidance.active(step, self.schedule.num_steps):
             return clean
+        started = slice(clean.shape[1])
+        if self.guidance.space == "normalised":
+            moved, self._sizes[:, started] = self.guidance(
+                clean, self.operator, self._sizes[:, started], self.coordinates
+            )
+            return moved
         w = self.statistics.denormalise(clean)
         z = self.units.to_latent(w)
-        started = slice(clean.shape[1])
         moved, self._sizes[:, started] = self.guidance(z, self.operator, self._sizes[:, started])
         # what the network has and the latent has not, such as a source with more modes, stays as it is
         return self.statistics.normalise(w + self.units.from_latent(moved - z))
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """The normalised coordinates that the chain runs in."""
+        return Coordinates(
+            lambda clean: self.units.to_latent(self.statistics.denormalise(clean)),
+            lambda slope: self.units.gradient(slope) * self.statistics.std,
+        )
 
     def normals(self, num: int) -> Float[Tensor, "case draw unit"]:
         """Standard normals for so many draws of each case, from each case's own stream."""

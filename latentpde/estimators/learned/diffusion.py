@@ -26,6 +26,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.diffusion import Guidance, ReverseChain, Schedule
+from latentpde.diffusion.guidance import Space
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.estimators.learned.chain import GuidedChain
@@ -60,9 +61,9 @@ class LatentDiffusion(Estimator):
         num_steps: reverse steps, from the noisiest draw's start; 0 takes every step of the noise schedule.
         stochasticity: 1 for DDPM, 0 for the deterministic DDIM.
         condition_scale: scale of classifier-free guidance; 1 is the conditional network alone, 0 the unconditional.
-        guidance_scale, guidance_rate, guidance_steps, guidance_clip, guidance_below, guidance_guard: ``scale``,
-            ``rate``, ``num_steps``, ``clip``, ``below`` and ``guard`` of `latentpde.diffusion.Guidance`; a scale of 0
-            turns guidance off.
+        guidance_scale, guidance_rate, guidance_steps, guidance_clip, guidance_below, guidance_guard, guidance_space:
+            ``scale``, ``rate``, ``num_steps``, ``clip``, ``below``, ``guard`` and ``space`` of
+            `latentpde.diffusion.Guidance`; a scale of 0 turns guidance off.
         refinement_steps, refinement_weight, refinement_rate: ``num_steps``, ``weight`` and ``rate`` of
             `latentpde.estimators.learned.refinement.Refinement`; 0 steps turn it off, and so does a weight of 0, as in
             the paper.
@@ -83,6 +84,7 @@ class LatentDiffusion(Estimator):
     guidance_clip: Positive = Guidance.clip
     guidance_below: Share = Guidance.below
     guidance_guard: bool = Guidance.guard
+    guidance_space: Space = Guidance.space
     refinement_steps: CountOrNone = Refinement.num_steps
     refinement_weight: NotNegative = Refinement.weight
     refinement_rate: Positive = Refinement.rate
@@ -109,6 +111,7 @@ class LatentDiffusion(Estimator):
             clip=self.guidance_clip,
             below=self.guidance_below,
             guard=self.guidance_guard,
+            space=self.guidance_space,
         )
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from small_operator import normal, operator
@@ -43,6 +45,30 @@ def test_the_gradient_is_taken_clipped_and_applied_in_the_raw_latent():
     torch.testing.assert_close(moved, -0.3 * slope.clamp(-0.01, 0.01))
     in_prior_units = -0.3 * some.units.to_latent(some.units.gradient(slope).clamp(-0.01, 0.01))
     assert not torch.allclose(moved, in_prior_units)
+
+
+def test_in_the_paper_s_space_the_gradient_is_taken_clipped_and_applied_where_the_chain_runs():
+    """Against automatic differentiation with respect to the normalised latent itself."""
+    guidance = Guidance(scale=3.0, rate=0.1, num_steps=1, clip=0.01, guard=False, space="normalised")
+    some, clean = chain(guidance=guidance), normal(2, 3, 19)
+    leaf = clean.clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(some.operator.residual(raw_latent(some, leaf)).sum(), leaf)
+    clipped = slope.abs() > 0.01
+    assert clipped.any()
+    assert not clipped.all()
+    torch.testing.assert_close(some.guide(clean, step=0), clean - 0.3 * slope.clamp(-0.01, 0.01))
+    raw = chain(guidance=replace(guidance, space="raw"))
+    assert not torch.allclose(raw.guide(clean, step=0), some.guide(clean, step=0))
+
+
+def test_the_guard_holds_in_either_space():
+    for space in ("raw", "normalised"):
+        some, clean = chain(guidance=Guidance(scale=1e5, num_steps=1, space=space)), normal(2, 3, 19)
+        before = some.operator.residual(raw_latent(some, clean))
+        plain = chain(guidance=replace(some.guidance, guard=False)).guide(clean, step=0)
+        rises = some.operator.residual(raw_latent(some, plain)) > before
+        assert rises.any()
+        torch.testing.assert_close(some.guide(clean, step=0)[rises][:, :3], clean[rises][:, :3])
 
 
 def test_predicted_clean_latents_are_clipped_in_normalised_units():

@@ -80,7 +80,6 @@ class Benchmark(ABC):
         num_settings: settings that share the cases of a regime among them.
         regimes: where cases come from, where the user does not say.
         rows: names of rows, where the user does not say; every method where empty.
-        slow_methods: whether "every method" includes those that train a network for each case.
         in_all: whether ``latentpde bench all`` runs it.
     """
 
@@ -90,12 +89,11 @@ class Benchmark(ABC):
     num_settings: ClassVar[int] = 1
     regimes: ClassVar[tuple[str, ...]] = PAPER_REGIMES
     rows: ClassVar[tuple[str, ...]] = ()
-    slow_methods: ClassVar[bool] = True
     in_all: ClassVar[bool] = True
 
     def default_rows(self) -> tuple[Row, ...]:
         """The rows that are compared where the user does not name any."""
-        return chosen_rows(self.rows, slow=self.slow_methods)
+        return chosen_rows(self.rows)
 
     @abstractmethod
     def jobs(self, plan: Plan) -> list[Job]:
@@ -118,7 +116,8 @@ class Benchmark(ABC):
             count = job.row.count(plan.num)
             wanted[job.row.name] += count
             absent[job.row.name] += count - len(plan.store.find(job, plan.num))
-        sentences = []
+        untrained = {job: job.row.untrained(job.regime.family) for job in jobs}
+        sentences = list(dict.fromkeys(text for job, text in untrained.items() if text and absent[job.row.name]))
         if +absent:
             rows = ", ".join(f"{name} {count:,} of {wanted[name]:,}" for name, count in absent.items() if count)
             sentences.append(f"{self.name}: cases that have not been run: {rows}.")

@@ -163,7 +163,9 @@ def _one_by_one(cases: Sequence[tuple[Job, int]], error: Exception, pictures: Ma
 
 
 def _entry(job: Job, index: int, found: dict[str, Any]) -> Entry:
-    return Entry({**job.identity(), **provenance()}, {"index": index, **found})
+    networks = job.row.networks(job.regime.family)
+    header = {**job.identity(), **provenance(), **({"networks": networks} if networks else {})}
+    return Entry(header, {"index": index, **found})
 
 
 def draw_first_case(job: Job, path: Path) -> None:

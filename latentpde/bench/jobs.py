@@ -27,7 +27,7 @@ class Job:
     """A row on a set of cases. Two jobs are equal where they give the same lines, whatever their rows are called.
 
     Args:
-        row: the method with its options.
+        row: the method with its options, as it is in the regime of the cases.
         simulation: how the cases are made.
         family: another PDE family than the one that made the cases, for the method to assume.
         measurement: what is measured of each case, a name in `latentpde.bench.measurements.measurements`.
@@ -49,6 +49,9 @@ class Job:
     measurement: str = "scores"
     alone: bool = False
     drawn: Literal["mean", "spread"] | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "row", self.row.at(self.regime.name))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and self.key == other.key
@@ -84,6 +87,8 @@ class Job:
         }
         if self.row.fine_initial:
             known["fine_initial"] = True
+        if self.row.bounds != "regime":
+            known["bounds"] = self.row.bounds
         if self.family is not None:
             known["family"] = self.family
         if self.measurement != "scores":

@@ -61,7 +61,9 @@ RUNTIME = {
     "map_diffusion": (78.65, 7.06),
     "enc_diffusion": (33.12, 9.62),
     "fundps": (91.21, 184.6),
-    "enkf": (3.15, None),
-    "3dvar": (3.84, None),
+    "enkf-map": (3.15, None),
+    "enkf-enc": (0.23, None),
+    "3dvar-map": (3.84, None),
+    "3dvar-enc": (0.92, None),
     "pinn": (1.68, 0.058757),
 }

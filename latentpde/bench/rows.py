@@ -2,7 +2,9 @@
 
 Every registered method has a row of its own name, so that one that lands later appears by itself. The paper's
 baselines are given the fine initial state, as the paper does; ``NAME-coarse`` is the same method with what a user
-has, the coarse one. Options come from ``tuned.json``, the outcome of a search on the validation split
+has, the coarse one. ``NAME-family-bounds`` has the bounds of the whole family in place of the regime's. `CHOSEN` stands
+in each regime for the learned branch that validation chose there. Rows that differ from a method's own in more than
+that are `latentpde.bench.variants`. Options come from ``tuned.json``, the outcome of a search on the validation split
 (``tools/tune.py``); where it says nothing, the method's defaults hold.
 """
 
@@ -14,24 +16,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+from latentpde.bench.branches import BRANCHES, recorded_choice
+from latentpde.bench.variants import PAPER, VARIANTS, Variant
 from latentpde.estimators import methods
 
 #: Methods that the paper gives the fine initial state.
 BASELINES = ("3dvar", "enkf", "pinn", "kriging", "fundps")
-#: Methods that train a network for each case, and get one case of this many.
-SLOW = {"pinn": 5}
+#: Seconds for a case of methods that take more than two in a batch, on two cores.
+SLOW = {"pinn": 10.0, "fundps": 60.0}
+#: Of the cases that others get, slow methods get one in so many, and no more than an hour allows.
+ONE_OF, HOUR = 5, 3600.0
 #: Methods whose networks come for one family: rows where a study names them, no part of "every method".
 ONE_FAMILY = ("fundps",)
 COARSE = "-coarse"
-PAPER = "-paper"
-#: Rows that are a method as the paper has it, where ours differs: the method, and what is changed.
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "enkf-paper": ("enkf", {"localisation": 0.0, "correction": 1.0}),
-    "map_diffusion-paper": ("map_diffusion", {"target": "map"}),
-    "enc_diffusion-paper": ("enc_diffusion", {"target": "enc"}),
-}
+FAMILY_BOUNDS = "-family-bounds"
+#: The paper's rule: in each regime the branch that the validation split chose.
+CHOSEN = "latentpde"
+#: What figures compare: a row for each kind of method.
+IN_FIGURES = (CHOSEN, "exact", "map", "enc", "3dvar", "enkf", "pinn", "kriging")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,10 @@ class Row:
         tuned: the name that its tuned options are kept under.
         fine_initial: whether it is given the initial state on the fine grid.
         num_draws: posterior draws for each case; 16 for the ensemble filter, which has as many members.
+        bounds: the bounds of coefficients that it is told: the ``regime``'s, which cases carry, or the ``family``'s.
+        trained: the training configuration whose networks it uses, with ``{family}`` for the family's name; None for
+            those that come with the package.
+        one_of: it gets one case of this many.
         extra: options that an experiment changes, as pairs of name and value.
 
     Example:
@@ -58,15 +67,65 @@ class Row:
     tuned: str
     fine_initial: bool = False
     num_draws: int = 12
+    bounds: Literal["regime", "family"] = "regime"
+    trained: str | None = None
+    one_of: int = 1
     extra: tuple[tuple[str, Any], ...] = ()
 
     def count(self, num: int) -> int:
-        """How many cases it gets where others get ``num``; a slow method gets fewer."""
-        return math.ceil(num / SLOW.get(self.method, 1))
+        """How many cases it gets where others get ``num``; a slow method gets fewer, and no more than in an hour.
+
+        Example:
+            >>> row("exact").count(500), row("pinn").count(500), row("pinn").count(5000)
+            (500, 100, 360)
+        """
+        most = HOUR / SLOW[self.method] if self.method in SLOW else math.inf
+        return int(min(math.ceil(num / self.one_of), most))
 
     def options(self, family: str) -> dict[str, Any]:
         """The options that were tuned for a family, then changed by the experiment."""
-        return {**tuned_options().get(self.tuned, {}).get(family, {}), **dict(self.extra)}
+        networks = {} if self.trained is None else {"weights": f"runs/{self.trained.format(family=family)}"}
+        return {**tuned_options().get(self.tuned, {}).get(family, {}), **networks, **dict(self.extra)}
+
+    def at(self, regime: str) -> Row:
+        """The row in one regime: `CHOSEN` is the branch that was chosen there, the first where none was; any other is
+        itself.
+
+        Example:
+            >>> row("latentpde").at("klein_gordon").method
+            'map_diffusion'
+        """
+        if self.name != CHOSEN:
+            return self
+        return replace(row(recorded_choice().get(regime, BRANCHES[0])), name=CHOSEN)
+
+    def untrained(self, family: str) -> str | None:
+        """How to train the networks that it needs for a family, where they are not there; otherwise None.
+
+        Example:
+            >>> row("exact").untrained("helmholtz") is None
+            True
+        """
+        manifests = self._manifests(family)
+        if self.trained is None or all(path.exists() for path in manifests.values()):
+            return None
+        stages = " and ".join(manifests)
+        return (
+            f"{self.name}: the networks of {family} are not there, and its cells stay empty; train them with "
+            f"`latentpde train {self.trained.format(family=family)}` (stages {stages}; docs/learned.md)."
+        )
+
+    def networks(self, family: str) -> dict[str, str]:
+        """The trained networks that it uses and that do not come with the package: epochs and hash by role."""
+        found = {role: json.loads(path.read_text()) for role, path in self._manifests(family).items()}
+        return {role: f"{m['training']['epochs']} epochs, {m['sha256'][:10]}" for role, m in found.items()}
+
+    def _manifests(self, family: str) -> dict[str, Path]:
+        if self.trained is None:
+            return {}
+        options = self.options(family)
+        roles = [*(["encoder"] if self.method == "enc_diffusion" else []), f"denoiser_{options['target']}"]
+        return {role: Path(options["weights"]) / f"{family}-{role}.json" for role in roles}
 
 
 @cache
@@ -76,17 +135,23 @@ def tuned_options() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def row(name: str) -> Row:
-    """The row of a name: that of a method, of one of `VARIANTS`, or of either with ``-coarse`` behind it."""
-    base = name.removesuffix(COARSE)
-    method, extra = VARIANTS.get(base, (base, {}))
-    kind = methods.get(method)  # says what there is where it is unknown
+    """The row of a name: that of a method, of one of `VARIANTS`, `CHOSEN`, or one with a suffix from above."""
+    if name == CHOSEN:
+        return replace(row(BRANCHES[0]), name=CHOSEN)
+    base = name.removesuffix(COARSE).removesuffix(FAMILY_BOUNDS)
+    variant = VARIANTS.get(base, Variant(base))
+    kind = methods.get(variant.method)  # says what there is where it is unknown
+    in_family = variant.family_bounds or FAMILY_BOUNDS in name
     return Row(
         name=name,
         method=kind.name,
-        tuned=base,
+        tuned=variant.tuned or base,
         fine_initial=kind.name in BASELINES and not name.endswith(COARSE),
         num_draws=16 if kind.name == "enkf" else 12,
-        extra=tuple(sorted(extra.items())),
+        bounds="family" if in_family else "regime",
+        trained=variant.trained,
+        one_of=ONE_OF if kind.name in SLOW else 1,
+        extra=tuple(sorted(variant.options.items())),
     )
 
 
@@ -117,12 +182,17 @@ def every_method() -> list[str]:
     return [methods.get(name).name for name in methods.names() if name not in ONE_FAMILY]
 
 
-def chosen_rows(names: Iterable[str], *, slow: bool = True) -> tuple[Row, ...]:
-    """Rows of some names; where there are none, of every registered method.
+def published(name: str) -> str:
+    """The name under which the paper's figures of a row are kept.
 
-    Args:
-        names: as `row` takes them.
-        slow: whether methods that train a network for each case are among them.
+    Example:
+        >>> published("3dvar-paper"), published("map_diffusion-target-map"), published("enkf-enc")
+        ('3dvar', 'map_diffusion', 'enkf-enc')
     """
-    names = tuple(names) or every_method()
-    return tuple(row(name) for name in dict.fromkeys(names) if slow or name not in SLOW)
+    variant = VARIANTS.get(name)
+    return variant.method if variant is not None and variant.comparable else name.removesuffix(PAPER)
+
+
+def chosen_rows(names: Iterable[str]) -> tuple[Row, ...]:
+    """Rows of some names, as `row` takes them; where there are none, of every registered method."""
+    return tuple(row(name) for name in dict.fromkeys(tuple(names) or every_method()))

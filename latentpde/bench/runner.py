@@ -130,7 +130,12 @@ def run_benchmarks(
     pairs = list(zip(chosen, plans, strict=True))
     if not draw_only:
         _make_folders(folder)
-        wanted = [(job, plan.num) for one, plan in pairs for job in one.jobs(plan)]
+        wanted = [
+            (job, plan.num)
+            for one, plan in pairs
+            for job in one.jobs(plan)
+            if job.row.untrained(job.regime.family) is None  # `Benchmark.missing` says how to train it
+        ]
         if again:
             store.forget(wanted)
         label = chosen[0].name if len(chosen) == 1 else "bench"

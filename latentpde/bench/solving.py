@@ -105,6 +105,8 @@ def solve(*parts: Part, seed: int | None = None) -> Solved:
     fine = cases["truth/initial"] if job.row.fine_initial else None
     observation = Observation.from_dataset(cases, fine_initial=fine)
     options = job.row.options(job.regime.family)
+    if job.row.bounds == "family":
+        options["bounds"] = job.regime.pde.bounds
     if job.family is not None:  # nothing of what made the cases is given away
         options |= {"bounds": get_family(job.family).bounds, "source_prior_std": DEFAULT_SOURCE_PRIOR_STD}
     seed = start if seed is None else seed

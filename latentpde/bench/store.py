@@ -20,7 +20,7 @@ from latentpde.estimators import methods
 from latentpde.io.files import atomic_path
 
 _SCORES = ("rmse", "mae", "psd", "crps", "coverage90", "spread_error")
-_PROVENANCE = ("version", "hardware", "threads")  # of a header, what is no part of a job's identity
+_PROVENANCE = ("version", "hardware", "threads", "networks")  # of a header, what is no part of a job's identity
 
 
 @dataclass(eq=False)

@@ -5,11 +5,12 @@ Each predicted clean latent takes a few clipped gradient steps down the masked r
 
 .. math:: \hat z_0 \leftarrow \hat z_0 - \eta\,\gamma\, \mathrm{clip}(\nabla J(\hat z_0), -c, c)
 
-In which coordinates the gradient is taken, clipped and applied is the option ``space``. With ``raw``, the default, it is
-the raw latent :math:`z = [r, q]` of `latentpde.latent`: raw coefficients, and source coefficients in the source's own
-units, so that the step does not depend on how a network was trained. With ``normalised`` it is the coordinates that the
-denoiser works in, :math:`z = \mu + \sigma \odot \hat z_0`, in which the paper writes the formula above: an entry then
-moves :math:`\sigma^2` times as far for the same slope, and the clip applies to :math:`\sigma \odot \nabla_z J`.
+The option ``space`` says in which coordinates the gradient is taken, clipped and applied. With ``raw``, the default,
+that is the raw latent :math:`z = [r, q]` of `latentpde.latent`: raw coefficients, and source coefficients in the
+source's own units, so that the step does not depend on how a network was trained. With ``normalised`` it is the
+coordinates that the denoiser works in, :math:`z = \mu + \sigma \odot \hat z_0`, in which the paper writes the formula
+above: an entry then moves :math:`\sigma^2` times as far for the same slope, and the clip applies to
+:math:`\sigma \odot \nabla_z J`.
 
 Given the coefficients, :math:`J` is a flat quadratic in the source, for which the paper's step is safe. In the
 coefficients it is neither flat nor convex: for waves, the same step from a good estimate triples the residual and ends
@@ -31,7 +32,6 @@ from torch import Tensor
 
 from latentpde.errors import UsageError
 from latentpde.operator import ObservationOperator
-
 
 Space = Literal["raw", "normalised"]
 

@@ -11,6 +11,7 @@ import pytest
 from guess import job_of
 
 from latentpde.bench import benchmarks, run_benchmark
+from latentpde.bench import rows as rows_module
 from latentpde.bench.execution import run_batch
 from latentpde.bench.jobs import Job, Part, cases_of
 from latentpde.bench.lines import Entry, append_entries, read_entries
@@ -18,7 +19,7 @@ from latentpde.bench.page import write_page
 from latentpde.bench.rows import row, with_options
 from latentpde.bench.runner import make_plan
 from latentpde.bench.store import Store
-from latentpde.bench.studies import comparison, ensemble_size, peers, scaling
+from latentpde.bench.studies import ensemble_size, peers, scaling
 from latentpde.estimators import make_estimator
 
 RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
@@ -74,17 +75,16 @@ def test_stages_change_options_that_there_are(tmp_path):
 
 
 def test_the_paper_s_rule_takes_each_regime_from_the_branch_chosen_for_it(tmp_path, guess, monkeypatch):
-    def shown():
-        run = run_benchmark("table1", tmp_path, num=1, methods=[guess], regimes=["diffusion", "advection"])
-        return {cells[0]: cells for table in run.tables for cells in table.rows}
-
-    monkeypatch.setattr(comparison, "recorded_choice", lambda: {"diffusion": "guess", "advection": "other"})
-    rows = shown()
-    assert set(rows) == {"latentpde", "guess"}
-    assert (rows["latentpde"][-1], rows["guess"][-1]) == ("1", "2")
+    monkeypatch.setattr(rows_module, "recorded_choice", lambda: {"diffusion": guess, "advection": "map"})
+    chosen = row("latentpde")
+    assert (chosen.at("diffusion").method, chosen.at("advection").method) == (guess, "map")
+    names = ["latentpde", guess]
+    shown = run_benchmark("table1", tmp_path, num=1, methods=names, regimes=["diffusion"])
+    rows = {cells[0]: cells for table in shown.tables for cells in table.rows}
+    assert rows["latentpde"][1] == rows[guess][1]
     assert rows["latentpde"][2] == "0.103", "the paper's figure is that of its better branch"
-    monkeypatch.setattr(comparison, "recorded_choice", dict)
-    assert set(shown()) == {"guess"}
+    lines = read_entries(tmp_path / "runs" / f"{guess}.jsonl")
+    assert len(lines) == 1, "both rows are one run"
 
 
 def test_scaling_keeps_what_it_measured_and_shows_what_failed(tmp_path, monkeypatch):

@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
-from latentpde.bench.branches import BRANCHES, recorded_choice
+from latentpde.bench.branches import BRANCHES
 from latentpde.bench.jobs import Job, jobs_on
-from latentpde.bench.rows import PAPER, VARIANTS, Row, chosen_rows, every_method
+from latentpde.bench.rows import CHOSEN, Row, chosen_rows, every_method, published
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
-from latentpde.estimators import methods
+from latentpde.bench.variants import VARIANTS
 from latentpde.report.style import PALETTE
 from latentpde.scores.metrics import PSD_FLOOR
 
-CHOSEN = "latentpde"  # the paper's rule: in each regime the branch that the validation split chose
 OURS, THEIRS = PALETTE[:2]
 
 
@@ -32,15 +30,16 @@ class Table1(Benchmark):
     source = True
 
     def default_rows(self) -> tuple[Row, ...]:
-        return chosen_rows((*every_method(), *(name for name, (method, _) in VARIANTS.items() if method in methods)))
+        compared = (name for name, variant in VARIANTS.items() if variant.comparable)
+        return chosen_rows((CHOSEN, *every_method(), *compared))
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(plan.rows, plan.regimes, source=self.source)
 
     def show(self, plan: Plan) -> Items:
-        table = _with_chosen_branch(plan.frame(self.jobs(plan)))
+        table = plan.frame(self.jobs(plan))
         families = list(dict.fromkeys(table["pde"]))
-        names = [name for name in (CHOSEN, *(row.name for row in plan.rows)) if (table["row"] == name).any()]
+        names = [row.name for row in plan.rows if (table["row"] == row.name).any()]
         return [
             *(self._family(family, table[table["pde"] == family], names) for family in families),
             Drawing(
@@ -84,7 +83,7 @@ class Table1(Benchmark):
         theirs = self.theirs.get(family, {})
         if name == CHOSEN and theirs:
             return min((theirs[branch] for branch in BRANCHES), key=lambda scores: scores["rmse"] or math.inf)
-        return theirs.get(name.removesuffix(PAPER), {})
+        return theirs.get(published(name), {})
 
     def _figure(self, table: Frame, names: list[str]) -> Figure:
         families = list(dict.fromkeys(table["pde"]))
@@ -111,14 +110,9 @@ class Table1(Benchmark):
         return figure
 
 
-def _with_chosen_branch(table: Frame) -> Frame:
-    """The same lines, and those of the branch that stands for the paper's method once more under that name."""
-    chosen = table[table["row"] == table["regime"].map(recorded_choice())]
-    return pd.concat([table, chosen.assign(row=CHOSEN)], ignore_index=True)
-
-
 class TableNoSource(Table1):
-    """The same on cases that have no source, which no method is told."""
+    """The same on cases that have no source. Methods are told so: the files say a strength of zero, and then nothing
+    has a source to infer. `kriging` and what 3D-Var and EnKF add to their background know of no source anyway."""
 
     name = "table-no-source"
     title = "all methods over the three families, without a source"

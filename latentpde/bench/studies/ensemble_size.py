@@ -12,7 +12,7 @@ from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import style
 from latentpde.bench.jobs import REPRESENTATIVES, Job, jobs_on
 from latentpde.bench.measurements import measurements, rounded
-from latentpde.bench.rows import Row, with_options
+from latentpde.bench.rows import CHOSEN, Row, with_options
 from latentpde.bench.solving import Solved, solve
 from latentpde.bench.tables import Frame, Table, number
 from latentpde.errors import UsageError
@@ -63,7 +63,7 @@ class EnsembleSize(Benchmark):
     name = "ensemble-size"
     title = "how the error of an ensemble mean falls with the number of draws"
     num = 4
-    rows = ("exact", "enc_diffusion")
+    rows = ("exact", CHOSEN)
     regimes = REPRESENTATIVES
     measurement = "subsets"
     tolerance = 0.02  # the paper's

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import Tile, field_grid, styles, tile_grid
 from latentpde.bench.jobs import ADVECTION_DIFFUSION, REPRESENTATIVES, Job, jobs_on
+from latentpde.bench.rows import CHOSEN, IN_FIGURES
 from latentpde.bench.solving import true_fields
 from latentpde.bench.store import Store
 from latentpde.bench.tables import Frame
@@ -24,6 +25,7 @@ class Gallery(Benchmark):
     name = "gallery"
     title = "reconstructions of one case of each family; the initial states and masks there are"
     num = 1
+    rows = IN_FIGURES
     regimes = REPRESENTATIVES
 
     def jobs(self, plan: Plan) -> list[Job]:
@@ -47,7 +49,7 @@ class PosteriorDraws(Benchmark):
     name = "posterior-draws"
     title = "draws from the posterior beside the truth"
     num = 1
-    rows = ("exact", "enc_diffusion")
+    rows = ("exact", CHOSEN)
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(plan.rows, plan.regimes, drawn="spread")
@@ -82,7 +84,7 @@ class Uncertainty(Benchmark):
     title = "where the uncertainty lies, and how errors are spread over cases"
     num = 20
     regimes = ADVECTION_DIFFUSION
-    slow_methods = False
+    rows = IN_FIGURES
 
     def jobs(self, plan: Plan) -> list[Job]:
         return [*jobs_on(plan.rows, plan.regimes), *self._mapped(plan)]

@@ -9,6 +9,7 @@ from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import field_grid, styles
 from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job, cases_of
+from latentpde.bench.rows import CHOSEN
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
 
 MASKS = ("radial", "grid")
@@ -22,7 +23,7 @@ class FunDPS(Benchmark):
     num = 26  # with four regimes the paper's hundred cases, and four
     num_settings = len(MASKS)
     regimes = ADVECTION_DIFFUSION
-    rows = ("exact", "map_diffusion", "enc_diffusion", "fundps")
+    rows = ("exact", CHOSEN, "fundps")
 
     def jobs(self, plan: Plan) -> list[Job]:
         return [*self._of(plan, "scores"), *self._of(plan, "spectra")]

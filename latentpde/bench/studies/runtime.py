@@ -8,6 +8,7 @@ from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Items, Plan
 from latentpde.bench.jobs import Job, jobs_on
 from latentpde.bench.queue import BATCH
+from latentpde.bench.rows import Row, chosen_rows, every_method, published
 from latentpde.bench.tables import NONE, Table, number
 
 
@@ -19,6 +20,11 @@ class Runtime(Benchmark):
     num = 40
     num_settings = 2  # alone and in a batch
     regimes = ("balanced",)
+    in_paper = ("map_diffusion-paper", "enc_diffusion-paper", "enkf-map", "enkf-enc", "3dvar-map", "3dvar-enc",
+                "pinn-paper", "fundps")  # fmt: skip
+
+    def default_rows(self) -> tuple[Row, ...]:
+        return chosen_rows((*every_method(), *self.in_paper))
 
     def jobs(self, plan: Plan) -> list[Job]:
         return self._jobs(plan, alone=True) + self._jobs(plan, alone=False)
@@ -35,7 +41,7 @@ class Runtime(Benchmark):
             if good.empty:
                 continue
             many = batched[(batched["row"] == some.name) & batched["failed"].isna()]["seconds"]
-            theirs, size = paper.RUNTIME.get(some.name, (None, None))
+            theirs, size = paper.RUNTIME.get(published(some.name), (None, None))
             ours = good["parameters"].max() if "parameters" in good else np.nan
             rows.append(
                 (
@@ -52,7 +58,8 @@ class Runtime(Benchmark):
         machine = ", ".join(sorted({str(v) for v in table["hardware"]})) if "hardware" in table else NONE
         note = (
             f"On {machine}, {threads} thread(s); the paper: one A5000 GPU. Run it while the machine does nothing else. "
-            f"A batch has {BATCH} cases; of methods that train for each case, a fifth."
+            f"A batch has {BATCH} cases; of slow methods, a fifth. `-map` and `-enc` name the background, in the paper "
+            "(MAP) and (Enc)."
         )
         heads = (
             "method",

@@ -9,7 +9,7 @@ from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import styles
 from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job, cases_of
 from latentpde.bench.measurements import measurements
-from latentpde.bench.rows import Row
+from latentpde.bench.rows import IN_FIGURES, Row
 from latentpde.bench.solving import Solved
 from latentpde.bench.tables import Frame
 from latentpde.scores.metrics import PSD_FLOOR, radial_psd
@@ -43,7 +43,7 @@ class Spectra(Benchmark):
     num = 16
     num_settings = len(EVALUATION_MASKS)
     regimes = ADVECTION_DIFFUSION
-    slow_methods = False
+    rows = IN_FIGURES
 
     def jobs(self, plan: Plan) -> list[Job]:
         return [

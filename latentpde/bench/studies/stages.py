@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from latentpde.bench.benchmark import Benchmark, Items, Plan
 from latentpde.bench.branches import BRANCHES
 from latentpde.bench.jobs import Job, jobs_on
-from latentpde.bench.rows import PAPER, Row, row, with_options
+from latentpde.bench.rows import Row, row, with_options
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
+from latentpde.bench.variants import TARGET
 
 
 class Stages(Benchmark):
@@ -33,7 +34,10 @@ class Stages(Benchmark):
             if some.method not in BRANCHES:
                 found.append(some)
                 continue
-            for target, base in ((some.method.removesuffix("_diffusion"), row(some.name + PAPER)), ("true", some)):
+            for target, base in (
+                (some.method.removesuffix("_diffusion"), row(some.name + TARGET[some.method])),
+                ("true", some),
+            ):
                 found += [
                     with_options(base, name=f"{some.name}, {target}, {label}", **options)
                     for label, options in self.physics.items()

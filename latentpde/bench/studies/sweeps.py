@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import field_grid, styles
 from latentpde.bench.jobs import REPRESENTATIVES, Job, jobs_on
+from latentpde.bench.rows import IN_FIGURES
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
 from latentpde.simulation import masks, regimes
 
@@ -19,7 +20,7 @@ class Sweep(Benchmark):
     """Scores against one setting of the simulation, and a figure of fields for each regime."""
 
     regimes: ClassVar[tuple[str, ...]] = REPRESENTATIVES
-    slow_methods: ClassVar[bool] = False
+    rows: ClassVar[tuple[str, ...]] = IN_FIGURES
     of: ClassVar[str]  # what is varied, in words
     ordered: ClassVar[bool] = True  # whether there is anything between two settings
 

@@ -12,11 +12,11 @@ where nothing is halved. Each cycle moves them by the ensemble's own covariances
           \big(y + \varepsilon^{(i)} - H x^{(i)}\big)
 
 where :math:`A_x, A_y` are anomalies of members and of their readings, and the :math:`\varepsilon` are drawn from
-:math:`N(0, R)`, centred, and rescaled to keep their variance. The system is solved in the space of readings or, by
-Woodbury's identity, in that of members, whichever is smaller. Then the ensemble is smoothed once more, and all of it
-may be shifted so that the mean meets the readings: what the mean leaves of each is added to the cells that it averages.
-Every cycle uses the same readings, so several count them several times, unless ``tempered``, which multiplies :math:`R`
-by the number of cycles (Emerick and Reynolds, 2013).
+:math:`N(0, R)`, then centred and rescaled to keep their variance, unless ``centred_noise`` is off, as in the paper. The
+system is solved in the space of readings or, by Woodbury's identity, in that of members, whichever is smaller. Then the
+ensemble is smoothed once more, and all of it may be shifted so that the mean meets the readings: what the mean leaves
+of each is added to the cells that it averages. Every cycle uses the same readings, so several count them several times,
+unless ``tempered``, which multiplies :math:`R` by the number of cycles (Emerick and Reynolds, 2013).
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class EnKF(CorrectedBackground):
         length: standard deviation of the smoothing kernel ``S``, positive.
         num_cycles: number of analyses in a row, at least 1.
         tempered: whether all cycles together use the readings once.
+        centred_noise: whether the perturbations of the readings have mean zero over the members; false in the paper.
         inflation: factor on the anomalies before each analysis, positive; 1 for none.
         localisation: distance at which the taper of Gaspari and Cohn reaches zero; 0 for none, as in the paper.
         post_length: standard deviation of the smoothing kernel afterwards; 0 for none.
@@ -77,6 +78,7 @@ class EnKF(CorrectedBackground):
     length: Annotated[float, Ge(1e-6), Le(100.0)] = 0.24
     num_cycles: Annotated[int, Ge(1), Le(1000)] = 2
     tempered: bool = False
+    centred_noise: bool = True
     inflation: Positive = 1.2
     localisation: NotNegative = 1.2
     post_length: NotNegative = 0.06
@@ -113,7 +115,9 @@ class EnKF(CorrectedBackground):
         for _ in range(self.num_cycles):
             mean = members.mean(1, keepdim=True)
             members = mean + self.inflation * (members - mean)
-            perturbations = centred(normal_readings(generators, num_members, readings))
+            perturbations = normal_readings(generators, num_members, readings)
+            if self.centred_noise:
+                perturbations = centred(perturbations)
             perturbations = perturbations * torch.sqrt(variance / readings.variance)[:, None]
             predicted = readings.predict(members)
             innovations = readings.values[:, None] + perturbations - predicted

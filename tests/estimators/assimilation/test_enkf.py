@@ -219,6 +219,25 @@ def test_the_correction_meets_the_readings():
     np.testing.assert_allclose(left[1], left[2] / 2, atol=1e-12)
 
 
+def test_published_perturbations_are_independent_draws_of_the_noise(monkeypatch):
+    """Ours are the same draws with their mean over the members taken off."""
+    data, background = problem()
+    values, seen = data.values[data.mask].numpy(), []
+
+    def record(members, predicted, innovations, variance, taper=None):
+        seen.append((innovations + predicted)[0].numpy() - values)
+        return kalman_step(members, predicted, innovations, variance, taper)
+
+    monkeypatch.setattr("latentpde.estimators.assimilation.enkf.kalman_step", record)
+    for centred_noise in (False, True):
+        options = {**PLAIN, "num_members": 400, "centred_noise": centred_noise}
+        EnKF(**options).analyse(data, background, num_draws=1, seed=3)
+    published, ours = seen
+    assert np.abs(published.mean(0)).max() > 0.01
+    np.testing.assert_allclose(published.std(0), 0.5, rtol=0.15)
+    np.testing.assert_allclose(ours, np.sqrt(400 / 399) * (published - published.mean(0)), atol=1e-12)
+
+
 def test_draws_are_members_and_the_mean_is_the_whole_ensembles():
     data, background = problem()
     few, many = (EnKF().analyse(data, background, num_draws=n, seed=0) for n in (3, 16))

@@ -9,6 +9,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
+from framework import framework
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -48,7 +49,7 @@ def teaser() -> Figure:
     return figure
 
 
-FIGURES = {"teaser": teaser, "initial_conditions": plot_initial_conditions, "masks": plot_masks}
+FIGURES = {"teaser": teaser, "framework": framework, "initial_conditions": plot_initial_conditions, "masks": plot_masks}
 
 
 def write_png(figure: Figure, path: Path) -> None:

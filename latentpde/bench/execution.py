@@ -63,7 +63,7 @@ def run_jobs(
                 advance(len(entries))
     undrawn = missing_pictures([job for job, _ in wanted], store)
     with progress(f"{label}, pictures", len(undrawn), show=show_progress) as advance:
-        for _ in in_processes(draw_first_case, [(job, store.picture_path(job)) for job in undrawn], workers):
+        for _ in in_processes(draw_shown_case, [(job, store.picture_path(job)) for job in undrawn], workers):
             advance(1)
 
 
@@ -127,7 +127,7 @@ def run_batch(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None)
 
     Args:
         parts: as `latentpde.bench.solving.solve` has them.
-        pictures: files for what figures show of the first case of some jobs.
+        pictures: files for what figures show of some jobs.
     """
     begin, cases = time.perf_counter(), [(part, i) for part in parts for i in range(part.start, part.stop)]
     try:
@@ -148,7 +148,7 @@ def run_batch(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None)
             if not np.isfinite(solved.mean[i]).all():
                 entries.append(_entry(job, index, {"failed": "the field is not finite"}))
                 continue
-            if index == 0 and pictures and job in pictures:
+            if pictures and job in pictures and index == job.shown:
                 solved.picture(i, with_spread=job.drawn == "spread").save(pictures[job])
             kinds = {name: str(truth[f"{name}_kind"].values[i]) for name in ("mask", "initial")}
             entries.append(_entry(job, index, {**found[i], **kinds, "seconds": seconds}))
@@ -168,10 +168,10 @@ def _entry(job: Job, index: int, found: dict[str, Any]) -> Entry:
     return Entry(header, {"index": index, **found})
 
 
-def draw_first_case(job: Job, path: Path) -> None:
-    """Solve a job's first case once more, for its picture alone; a figure leaves its place empty where it fails."""
+def draw_shown_case(job: Job, path: Path) -> None:
+    """Solve the case that figures show, for its picture alone; a figure leaves its place empty where it fails."""
     try:
-        picture = solve(Part(job, 0, 1)).picture(0, with_spread=job.drawn == "spread")
+        picture = solve(Part(job, job.shown, job.shown + 1)).picture(0, with_spread=job.drawn == "spread")
     except Exception:
         return
     picture.save(path)

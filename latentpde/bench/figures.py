@@ -130,8 +130,10 @@ def _draw(ax: Axes, tiles: Sequence[Tile], colours: ScalarMappable) -> None:
 def field_grid(jobs: Mapping[str, Sequence[Job]], store: Store) -> Figure | None:
     """A row of fields for each setting: coarse initial state, readings, truth, and what each method makes of them.
 
+    The truth alone sets the limits of colours, so that they are the same wherever the truth is.
+
     Args:
-        jobs: one for each method, by the label of the setting; their first cases are shown.
+        jobs: one for each method, by the label of the setting; a typical case is shown (`Job.shown`).
         store: where the fields are kept. Where it has none of them, there is no figure.
     """
     if not any(store.picture(job) for some in jobs.values() for job in some):
@@ -140,7 +142,7 @@ def field_grid(jobs: Mapping[str, Sequence[Job]], store: Store) -> Figure | None
 
 
 def _field_tiles(jobs: Sequence[Job], store: Store) -> list[Tile]:
-    cases = jobs[0].simulation.cases(0, 1)
+    cases = jobs[0].simulation.cases(jobs[0].shown, jobs[0].shown + 1)
     known = cases.to_dataset().isel(case=0)
     truth, readings = true_fields(cases)[0], known["observed"]
     readings = readings.isel(time=-1) if "time" in readings.dims else readings
@@ -152,10 +154,10 @@ def _field_tiles(jobs: Sequence[Job], store: Store) -> list[Tile]:
     for job in jobs:
         seen = store.picture(job)
         title = job.row.name if seen is None else f"{job.row.name}\nRMSE {rmse(seen.mean, truth):.3f}"
-        tiles.append(Tile(title, _why_absent(job, store) if seen is None else seen.mean))
+        tiles.append(Tile(title, _why_absent(job, store) if seen is None else seen.mean, sets_limits=False))
     return tiles
 
 
 def _why_absent(job: Job, store: Store) -> str:
-    """A word for the place of a first case whose field is not kept: whether its method failed, or it is not there."""
+    """A word for the place of a field that is not kept: whether its method failed, or it is not there."""
     return "failed" if "failed" in store.find(job, 1).get(0, {}) else "not kept"

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from latentpde.bench.rows import Row
 from latentpde.simulation import PAPER_REGIMES, Regime, Simulation, regimes
@@ -32,7 +34,7 @@ class Job:
         family: another PDE family than the one that made the cases, for the method to assume.
         measurement: what is measured of each case, a name in `latentpde.bench.measurements.measurements`.
         alone: whether each case is run by itself, as a user has it; this is for timing.
-        drawn: what figures show of the first case: its ``"mean"``, or its ``"spread"`` too; the run is the same.
+        drawn: what figures show of one case (`shown`): its ``"mean"``, or its ``"spread"`` too; the run is the same.
 
     Example:
         >>> from latentpde.bench.rows import row
@@ -71,6 +73,11 @@ class Job:
         return self.simulation.regime
 
     @property
+    def shown(self) -> int:
+        """Index of the case that figures show: the most typical of the first ones."""
+        return typical_case(self.regime, self.simulation.seed)
+
+    @property
     def timed(self) -> bool:
         """Whether it needs the machine to itself, because its seconds are what counts."""
         return self.alone or self.measurement == "time"
@@ -96,6 +103,23 @@ class Job:
         if self.alone:
             known["alone"] = True
         return json.loads(json.dumps(known))
+
+
+@cache
+def typical_case(regime: Regime, seed: int, num: int = 20) -> int:
+    """Of the first test cases of a regime, the one whose field is of middling strength.
+
+    The rule looks at the truth alone, so it favours no method: a case whose field is weaker than the noise shows
+    little, and one near a resonance shows what is rare.
+
+    Args:
+        regime: where the cases come from.
+        seed: of the set of cases.
+        num: how many are looked at.
+    """
+    fields = Simulation(regime=regime, seed=seed).cases(0, num)["truth/field"].values.astype(float)
+    strength = np.sqrt(np.mean(fields**2, axis=(-2, -1)))
+    return int(np.argsort(strength)[num // 2])
 
 
 def identity_key(identity: dict[str, Any]) -> str:

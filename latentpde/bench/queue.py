@@ -35,7 +35,7 @@ def missing_batches(wanted: Iterable[tuple[Job, int]], store: Store) -> list[lis
 
 
 def missing_pictures(jobs: Iterable[Job], store: Store) -> list[Job]:
-    """Jobs of which figures show a first case that was run, but whose picture is not kept."""
+    """Jobs that were run and that figures show, but whose picture is not kept."""
     drawn = sorted((job for job in jobs if job.drawn), key=lambda job: job.drawn != "spread")
     return [
         job

@@ -26,7 +26,7 @@ from latentpde.estimators import methods
 #: Methods that the paper gives the fine initial state.
 BASELINES = ("3dvar", "enkf", "pinn", "kriging", "fundps")
 #: Seconds for a case of methods that take more than two in a batch, on two cores.
-SLOW = {"pinn": 10.0, "fundps": 60.0}
+SLOW = {"pinn": 10.0}
 #: Of the cases that others get, slow methods get one in so many, and no more than an hour allows.
 ONE_OF, HOUR = 5, 3600.0
 #: Methods whose networks come for one family: rows where a study names them, no part of "every method".
@@ -111,7 +111,7 @@ class Row:
             return None
         stages = " and ".join(manifests)
         return (
-            f"{self.name}: the networks of {family} are not there, and its cells stay empty; train them with "
+            f"{self.name.split(',')[0]}: the networks of {family} are not there, so cells stay empty; train them with "
             f"`latentpde train {self.trained.format(family=family)}` (stages {stages}; docs/learned.md)."
         )
 

@@ -72,7 +72,9 @@ class Solved:
         """What figures show of the case at place ``i``."""
         if self.draws is None or not with_spread:
             return Picture(self.mean[i])
-        return Picture(self.mean[i], self.posterior.std(self.truth.shape[-2:]).values[i], self.draws[i, :NUM_DRAWN])
+        num = self.draws.shape[1]
+        some = np.random.default_rng(i).permutation(num)[:NUM_DRAWN]  # the first ones of a chain started noisiest
+        return Picture(self.mean[i], self.posterior.std(self.truth.shape[-2:]).values[i], self.draws[i, some])
 
 
 def true_fields(cases: xr.DataTree) -> Float[np.ndarray, "case y x"]:

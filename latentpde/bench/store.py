@@ -1,4 +1,4 @@
-"""What came out of runs, in a folder: lines of JSON, one file for each method, and pictures of first cases.
+"""What came out of runs, in a folder: lines of JSON, one file for each method, and pictures of what figures show.
 
 Lines are kept under what was run and not under the table that asked for it, so tables share them.
 """
@@ -77,14 +77,14 @@ class Store:
                     append_entries(temporary, last.values())
 
     def picture(self, job: Job) -> Picture | None:
-        """What figures show of a job's first case; None where it is not kept, or not with all that the job shows."""
+        """What figures show of a job; None where it is not kept, or not with all that the job shows."""
         found = Picture.load(self.picture_path(job))
         needs_spread = job.drawn == "spread" and methods.get(job.row.method).has_spread
         return None if found is None or (needs_spread and found.std is None) else found
 
     def picture_path(self, job: Job) -> Path:
-        """Where the picture of a job's first case is kept."""
-        name = hashlib.sha256(job.key.encode()).hexdigest()[:16]
+        """Where the picture of the case that figures show is kept."""
+        name = hashlib.sha256(f"{job.key} {job.shown}".encode()).hexdigest()[:16]
         return self.folder.parent / "pictures" / f"{job.row.method}-{name}.npz"
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from guess import job_of
 
@@ -115,3 +116,13 @@ def test_a_line_says_which_networks_it_is_of(tmp_path, monkeypatch):
     assert some.untrained("helmholtz") is None
     assert some.networks("helmholtz") == {"denoiser_map": "12 epochs, 0123456789"}
     assert "encoder" in row("enc_diffusion-paper").untrained("helmholtz")
+
+
+def test_figures_show_a_case_of_middling_strength():
+    """Ten of the first twenty fields are weaker, and nine stronger; the choice looks at no method."""
+    job = Job(row=row("exact"), simulation=cases_of("balanced", noise_std=0.45))
+    fields = cases_of("balanced").cases(0, 20)["truth/field"].values.astype(float)
+    strength = [float(np.sqrt((field**2).mean())) for field in fields]
+    assert sum(value < strength[job.shown] for value in strength) == 10
+    assert strength[job.shown] > 0.15, "stronger than the usual noise"
+    assert job.shown == Job(row=row("map"), simulation=cases_of("balanced")).shown

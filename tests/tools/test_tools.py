@@ -89,3 +89,20 @@ def test_the_benchmark_uses_what_the_searches_found(tool):
     for trial in json.loads((tune.RESULTS / "branch.json").read_text())["trials"]:
         branch = trial["settings"]["method"]
         assert trial["rmse"] == {regime: errors[branch] for regime, errors in branches.items()}
+
+
+def test_a_training_is_recorded_as_far_as_it_came(tmp_path, tool):
+    """Thinned, with the last epoch kept; stages that have not begun are left out."""
+    folder = tmp_path / "helmholtz-paper"
+    (folder / "encoder").mkdir(parents=True)
+    rows = [{"epoch": i, "loss": 1 / i, "validation": {"loss": 2 / i}, "seconds": 36.0} for i in range(1, 252)]
+    (folder / "encoder" / "log.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows) + '{"epoch": 252, "lo'
+    )
+    tool("record_training").main([str(folder), "--output", str(tmp_path)])
+    record = json.loads((tmp_path / "helmholtz-paper.json").read_text())
+    assert record.keys() == {"encoder"}
+    encoder = record["encoder"]
+    assert (encoder["epochs"], encoder["epochs_wanted"], encoder["hours"]) == (251, 400, 2.51)
+    assert len(encoder["curve"]) <= 101
+    assert encoder["curve"][-1] == {"epoch": 251, "loss": 0.003984, "validation": {"loss": 0.007968}}

@@ -3,6 +3,7 @@
 from latentpde.bench.benchmark import benchmarks
 from latentpde.bench.studies.ablations import GuidanceScale, MapBudget, RefinementWeight
 from latentpde.bench.studies.batching import Batching
+from latentpde.bench.studies.bounds import FamilyBounds
 from latentpde.bench.studies.calibration import Calibration
 from latentpde.bench.studies.comparison import Table1, TableNoSource
 from latentpde.bench.studies.core import Core
@@ -13,6 +14,7 @@ from latentpde.bench.studies.fields import Gallery, PosteriorDraws, Uncertainty
 from latentpde.bench.studies.fine_initial import FineInitial
 from latentpde.bench.studies.fundps import FunDPS
 from latentpde.bench.studies.limit import Limit
+from latentpde.bench.studies.mean_square import MeanSquare
 from latentpde.bench.studies.pareto import Pareto
 from latentpde.bench.studies.peers import Peers
 from latentpde.bench.studies.runtime import Runtime
@@ -23,7 +25,7 @@ from latentpde.bench.studies.stages import Stages
 from latentpde.bench.studies.sweeps import Masks, Noise, Snapshots, Sparsity
 
 for _benchmark in (
-    *(Table1(), TableNoSource(), Pareto(), Limit(), FineInitial(), Runtime()),
+    *(Table1(), TableNoSource(), Pareto(), Limit(), MeanSquare(), FineInitial(), FamilyBounds(), Runtime()),
     *(Noise(), Masks(), Sparsity(), Snapshots()),
     *(Calibration(), Coverage(), Evidence()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
@@ -26,6 +27,7 @@ class Table1(Benchmark):
 
     name = "table1"
     title = "all methods over the three families, with a source (table 1 of the paper)"
+    num = 500
     theirs = paper.TABLE_1
     source = True
 
@@ -43,7 +45,7 @@ class Table1(Benchmark):
         return [
             *(self._family(family, table[table["pde"] == family], names) for family in families),
             Drawing(
-                "RMSE of each method with two standard errors; hollow: as the paper prints it.",
+                "RMSE of each method with two standard errors, and what the paper prints. Dashed: predicting zero.",
                 self._figure(table, names),
             ),
         ]
@@ -107,6 +109,11 @@ class Table1(Benchmark):
             ax.grid(axis="x", color="#dddddd", linewidth=0.6)
             ax.set_axisbelow(True)
         axes[0].set_yticks(range(len(names)), names)
+        marks = [
+            Line2D([], [], marker="o", color=OURS, linestyle="none", label="here"),
+            Line2D([], [], marker="D", markerfacecolor="none", markeredgecolor=THEIRS, linestyle="none", label="paper"),
+        ]
+        figure.legend(handles=marks, loc="outside lower center", ncols=2, fontsize=9, edgecolor="none")
         return figure
 
 

@@ -62,7 +62,7 @@ class EnsembleSize(Benchmark):
 
     name = "ensemble-size"
     title = "how the error of an ensemble mean falls with the number of draws"
-    num = 4
+    num = 50
     rows = ("exact", CHOSEN)
     regimes = REPRESENTATIVES
     measurement = "subsets"
@@ -99,6 +99,7 @@ class EnsembleSize(Benchmark):
             ax.loglog(SIZES, apart, marker=marker, color=colour, linewidth=1.4, label=f"{name}, {regime}")
             ax.loglog(SIZES, np.sqrt(some["variance"].mean() / np.array(SIZES)), color=colour, linestyle=":")
         ax.axhline(self.tolerance, color="#888888", linestyle="--", linewidth=1)
+        ax.text(SIZES[0], self.tolerance, f"tolerance {self.tolerance:g}", va="bottom", fontsize=8, color="#555555")
         ax.set(xlabel="members K", ylabel="distance of the mean from the pilot's")
         ax.set_xticks(SIZES, [str(k) for k in SIZES], minor=False)
         ax.set_xticks([], minor=True)

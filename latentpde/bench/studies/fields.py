@@ -69,11 +69,11 @@ class PosteriorDraws(Benchmark):
         if seen is None:
             return []
         draws = [] if seen.draws is None else seen.draws
-        truth = true_fields(job.simulation.cases(0, 1))[0]
+        truth = true_fields(job.simulation.cases(job.shown, job.shown + 1))[0]
         return [
             Tile("truth", truth),
-            Tile("mean", seen.mean),
-            *(Tile(f"draw {i + 1}", field) for i, field in enumerate(draws)),
+            Tile("mean", seen.mean, sets_limits=False),
+            *(Tile(f"draw {i + 1}", field, sets_limits=False) for i, field in enumerate(draws)),
         ]
 
 
@@ -82,7 +82,7 @@ class Uncertainty(Benchmark):
 
     name = "uncertainty"
     title = "where the uncertainty lies, and how errors are spread over cases"
-    num = 20
+    num = 500  # all of table 1
     regimes = ADVECTION_DIFFUSION
     rows = IN_FIGURES
 
@@ -110,12 +110,12 @@ class Uncertainty(Benchmark):
             seen = store.picture(job)
             if seen is None or seen.std is None:
                 continue
-            truth = true_fields(job.simulation.cases(0, 1))[0]
+            truth = true_fields(job.simulation.cases(job.shown, job.shown + 1))[0]
             error = np.abs(seen.mean - truth)
             alike = np.corrcoef(error.ravel(), seen.std.ravel())[0, 1]
             rows[job.regime.name.replace("_", " ")] = [
                 Tile("truth", truth),
-                Tile("mean", seen.mean),
+                Tile("mean", seen.mean, sets_limits=False),
                 Tile("absolute error", error, signed=False, scale="error"),
                 Tile(f"standard deviation\ncorrelation {alike:.2f}", seen.std, signed=False, scale="error"),
             ]

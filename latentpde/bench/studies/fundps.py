@@ -68,7 +68,7 @@ class FunDPS(Benchmark):
             for mask in MASKS
         }
         fields = field_grid(by_mask, plan.store)
-        return shown if fields is None else [*shown, Drawing("The first case of each.", fields, "fields")]
+        return shown if fields is None else [*shown, Drawing("A typical case of each.", fields, "fields")]
 
     def _errors(self, table: Frame, plan: Plan) -> Figure:
         figure = Figure((2.4 * len(plan.regimes) + 0.6, 3.2), layout="constrained")

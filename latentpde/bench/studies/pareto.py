@@ -17,6 +17,7 @@ class Pareto(Benchmark):
 
     name = "pareto"
     title = "error against time, for all methods"
+    num = 500
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(plan.rows, plan.regimes)

@@ -15,6 +15,8 @@ from latentpde.bench.rows import IN_FIGURES
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
 from latentpde.simulation import masks, regimes
 
+LINES = ("-", "--", "-.", ":")
+
 
 class Sweep(Benchmark):
     """Scores against one setting of the simulation, and a figure of fields for each regime."""
@@ -63,25 +65,45 @@ class Sweep(Benchmark):
                 cells.append(number(*mean_and_error(some[score])) + (f" ({failed} failed)" if failed else ""))
             rows.append(tuple(cells))
         return Table(f"{title} against {self.of}, {regime}", ("method", *tables), tuple(rows),
-                     (f"Means over {plan.num} cases ± standard error.",))  # fmt: skip
+                     (f"Means over {plan.num} cases{_fewer(plan)} ± standard error.",))  # fmt: skip
 
     def _curves(self, plan: Plan, tables: dict[str, Frame], regime: str) -> Figure:
         figure = Figure((8.0, 3.6), layout="constrained")
         ax = figure.subplots()
-        places = np.arange(len(tables))
+        labels, num = list(tables), len(plan.rows)
+        places = np.array([_number(label) for label in labels] if self.ordered else range(len(labels)), dtype=float)
         for i, (row, colour, marker) in enumerate(styles(plan.rows)):
             points = [mean_and_error(table[table["row"] == row.name]["rmse"]) for table in tables.values()]
             means, errors = np.array(points).T
-            aside = 0.4 * ((i + 0.5) / len(plan.rows) - 0.5)  # so that bars of error do not cover each other
+            # Kinds have no places between them, so that methods can stand side by side; values have their own place,
+            # and hollow marks, each smaller than the one before, let methods that coincide be seen.
+            aside = 0.0 if self.ordered else 0.5 * ((i + 0.5) / num - 0.5)
             ax.errorbar(places + aside, means, np.nan_to_num(2 * errors), marker=marker, color=colour, capsize=2,
-                        linewidth=1.2 if self.ordered else 0, elinewidth=0.9, label=row.name)  # fmt: skip
-        ax.set_xticks(places, [label.replace("_", " ") for label in tables])
+                        markersize=10 - 6 * i / num, markerfacecolor="none" if self.ordered else colour,
+                        linewidth=1.0 if self.ordered else 0, linestyle=LINES[i % len(LINES)], elinewidth=0.8,
+                        label=row.name)  # fmt: skip
+        ax.set_xticks(places, [label.replace("_", " ") for label in labels])
         ax.set(xlabel=self.of, ylabel="RMSE", title=regime.replace("_", " "))
         ax.set_ylim(bottom=0)
         ax.grid(axis="y", color="#dddddd", linewidth=0.6)
         figure.legend(loc="outside right upper", fontsize=8, edgecolor="none", title="bars: 2 standard errors",
                       title_fontsize=7)  # fmt: skip
         return figure
+
+
+def _fewer(plan: Plan) -> str:
+    """Which rows have fewer cases, in brackets; nothing where none has."""
+    few = [f"{row.name} {row.count(plan.num)}" for row in plan.rows if row.count(plan.num) < plan.num]
+    return f" ({', '.join(few)})" if few else ""
+
+
+def _number(label: str) -> float:
+    """The value that a label of an ordered setting stands for.
+
+    >>> _number("5%"), _number("0.15")
+    (5.0, 0.15)
+    """
+    return float(label.rstrip("%"))
 
 
 class Noise(Sweep):

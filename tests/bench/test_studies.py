@@ -132,3 +132,13 @@ def test_scores_are_what_they_were(tmp_path):
                 found = np.mean([line[score] for line in lines.values()])
                 # five times what another seed does, because another machine's rounding is another seed, and 2 %
                 assert abs(found - known["mean"]) < 5 * known["std"] + 0.02 * known["mean"], (name, regime, score)
+
+
+def test_the_chosen_branch_has_one_figure_for_all_regimes(tmp_path, guess, monkeypatch):
+    """It is another method in another regime, and the same row."""
+    monkeypatch.setattr(rows_module, "recorded_choice", lambda: {"diffusion": guess, "advection": "enkf"})
+    options = {"methods": ["latentpde"], "regimes": ["diffusion", "advection"]}
+    shown = run_benchmark("posterior-draws", tmp_path, num=1, **options)
+    assert [drawing.name for drawing in shown.drawings] == ["latentpde"]
+    labels = {text.get_text() for text in shown.drawings[0].figure.texts}
+    assert {"diffusion", "advection"} <= labels

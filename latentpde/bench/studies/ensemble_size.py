@@ -99,7 +99,8 @@ class EnsembleSize(Benchmark):
             ax.loglog(SIZES, apart, marker=marker, color=colour, linewidth=1.4, label=f"{name}, {regime}")
             ax.loglog(SIZES, np.sqrt(some["variance"].mean() / np.array(SIZES)), color=colour, linestyle=":")
         ax.axhline(self.tolerance, color="#888888", linestyle="--", linewidth=1)
-        ax.text(SIZES[0], self.tolerance, f"tolerance {self.tolerance:g}", va="bottom", fontsize=8, color="#555555")
+        where = {"ha": "right", "va": "bottom", "fontsize": 8, "color": "#555555"}
+        ax.text(SIZES[-1], self.tolerance, f"tolerance {self.tolerance:g}", **where)
         ax.set(xlabel="members K", ylabel="distance of the mean from the pilot's")
         ax.set_xticks(SIZES, [str(k) for k in SIZES], minor=False)
         ax.set_xticks([], minor=True)

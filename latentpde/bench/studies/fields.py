@@ -56,11 +56,11 @@ class PosteriorDraws(Benchmark):
 
     def show(self, plan: Plan) -> Items:
         shown: Items = []
-        for some, jobs in groupby(self.jobs(plan), key=lambda job: job.row):
+        for name, jobs in groupby(self.jobs(plan), key=lambda job: job.row.name):
             tiles = {job.regime.name.replace("_", " "): self._tiles(job, plan.store) for job in jobs}
             if any(tiles.values()):
                 figure = tile_grid({label: row for label, row in tiles.items() if row})
-                shown.append(Drawing(f"{self.title}, method {some.name}.", figure, some.name))
+                shown.append(Drawing(f"{self.title}, method {name}.", figure, name))
         return shown
 
     def _tiles(self, job: Job, store: Store) -> list[Tile]:
@@ -91,9 +91,9 @@ class Uncertainty(Benchmark):
 
     def show(self, plan: Plan) -> Items:
         shown: Items = []
-        for some, jobs in groupby(self._mapped(plan), key=lambda job: job.row):
+        for name, jobs in groupby(self._mapped(plan), key=lambda job: job.row.name):
             if (maps := self._maps(jobs, plan.store)) is not None:
-                shown.append(Drawing(f"Mean, error and standard deviation, method {some.name}.", maps, some.name))
+                shown.append(Drawing(f"Mean, error and standard deviation, method {name}.", maps, name))
         scatter = self._distributions(plan.frame(jobs_on(plan.rows, plan.regimes)), plan)
         caption = f"RMSE and PSD log error over {plan.num} cases of each regime."
         return [*shown, Drawing(caption, scatter, "distributions")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import styles
@@ -74,6 +75,8 @@ class Spectra(Benchmark):
                 if regime == plan.regimes[-1]:
                     ax.set_xlabel("mode number", fontsize=9)
         handles, labels = axes[0][0].get_legend_handles_labels()
+        handles.append(Line2D([], [], color="#666666", linestyle="--", linewidth=0.9))
+        labels.append("one draw")
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, edgecolor="none")
         caption = f"{self.title}; means over {plan.num} cases of each regime, {self._fewer(plan)}. Dashed: one draw."
         return [self._table(table, plan), Drawing(caption, figure)]

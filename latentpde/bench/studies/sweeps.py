@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import field_grid, styles
@@ -84,7 +85,10 @@ class Sweep(Benchmark):
                         label=row.name)  # fmt: skip
         ax.set_xticks(places, [label.replace("_", " ") for label in labels])
         ax.set(xlabel=self.of, ylabel="RMSE", title=regime.replace("_", " "))
-        ax.set_ylim(bottom=0)
+        ax.set_yscale("log", nonpositive="clip")  # errors of methods differ by more than ten times
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
         ax.grid(axis="y", color="#dddddd", linewidth=0.6)
         figure.legend(loc="outside right upper", fontsize=8, edgecolor="none", title="bars: 2 standard errors",
                       title_fontsize=7)  # fmt: skip

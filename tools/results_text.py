@@ -57,6 +57,20 @@ def variants() -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def training() -> str:
+    """How far the training of the paper's networks has come, stage by stage."""
+    lines = [
+        "| networks | epochs | of | hours | validation loss, first epoch | last epoch |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for path in sorted((ROOT / "results" / "training").glob("*.json")):
+        for stage, found in read_json(path).items():
+            first, last = (found["curve"][place]["validation"]["loss"] for place in (0, -1))
+            cells = (found["epochs"], found["epochs_wanted"], found["hours"], f"{first:.4g}", f"{last:.4g}")
+            lines.append(f"| `{path.stem}`, {stage} | " + " | ".join(map(str, cells)) + " |")
+    return "\n" + "\n".join(lines) + "\n"
+
+
 def _fewer(method: str, by_family: dict) -> str:
     """How many cases a method had in all, where others had more."""
     counts: dict[str, int] = {}
@@ -205,6 +219,7 @@ def change(benchmark: str, row: str, place: int) -> str:
 TEXTS: dict[str, Callable[[], str]] = {
     "readme": readme,
     "variants": variants,
+    "training": training,
     "stages": stages,
     "covered": covered,
     "num covered": num_covered,

@@ -19,6 +19,7 @@ from torch import Tensor
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, Wavenumbers, on_part, pad_block, wavenumbers
 from latentpde.latent import Latent
+from latentpde.validation import LATEST, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,12 @@ class Decoder:
 
 def as_times(times: Sequence[float] | Tensor, like: Tensor) -> Float[Tensor, " time"]:
     """Times as a tensor; negative ones are refused, because backwards these PDEs amplify noise without bound."""
-    tensor = torch.as_tensor(times, dtype=like.dtype, device=like.device)
-    if tensor.ndim != 1 or not len(tensor) or not bool(((tensor >= 0) & torch.isfinite(tensor)).all()):
-        raise UsageError(f"times must be a list of finite numbers >= 0, got {tensor.tolist()}")
+    try:
+        tensor = torch.as_tensor(times, dtype=like.dtype, device=like.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"times must be a list of finite numbers >= 0, got {shortened(times)}") from error
+    if tensor.ndim != 1 or not len(tensor) or not bool(((tensor >= 0) & (tensor <= LATEST)).all()):
+        raise UsageError(
+            f"times must be a list of finite numbers >= 0, at most {LATEST:g}, got {shortened(tensor.tolist())}"
+        )
     return tensor

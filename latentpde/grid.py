@@ -19,15 +19,21 @@ left out: a grid of ``n`` points carries the modes strictly below ``n / 2``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge, Le
 from jaxtyping import Complex, Float, Shaped
 from torch import Tensor
 
 from latentpde.errors import UsageError
+from latentpde.validation import LARGEST, SMALLEST, check_value, shortened
+
+_MOST_CELLS = 10**7  # along one side
+_Resolution = Annotated[int, Ge(1), Le(_MOST_CELLS)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +79,12 @@ class Grid:
     origin: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self):
-        if len(self.shape) != 2 or any(int(n) != n or n < 1 for n in self.shape):
-            raise UsageError(f"a grid needs a shape (ny, nx) of positive whole numbers, got {self.shape}")
-        if len(self.extent) != 2 or not all(0 < length < float("inf") for length in self.extent):
-            raise UsageError(f"a grid needs a positive, finite extent (height, width), got {self.extent}")
+        if not _is_pair(self.shape, lambda n: int(n) == n and 1 <= n <= _MOST_CELLS):
+            raise UsageError(f"a grid needs a shape (ny, nx) of positive whole numbers, got {shortened(self.shape)}")
+        if not _is_pair(self.extent, lambda length: SMALLEST <= length <= LARGEST):
+            raise UsageError(f"a grid needs a positive, finite extent (height, width), got {shortened(self.extent)}")
+        if not _is_pair(self.origin, lambda place: -LARGEST <= place <= LARGEST):
+            raise UsageError(f"a grid needs a finite origin (y, x), got {shortened(self.origin)}")
 
     @property
     def spacing(self) -> tuple[float, float]:
@@ -106,8 +114,10 @@ class Grid:
 
     def coarsen(self, factor: int) -> Grid:
         """The grid of cells that each hold ``factor`` x ``factor`` cells of this one."""
-        if factor < 1 or any(n % factor for n in self.shape):
-            raise UsageError(f"a grid of shape {self.shape} cannot be pooled by {factor}: both sides must divide by it")
+        if not isinstance(factor, int) or factor < 1 or any(n % factor for n in self.shape):
+            raise UsageError(
+                f"a grid of shape {self.shape} cannot be pooled by {shortened(factor)}: both sides must divide by it"
+            )
         return self.with_shape((self.shape[0] // factor, self.shape[1] // factor))
 
     def at_resolution(self, resolution: int | tuple[int, int] | None) -> Grid:
@@ -123,10 +133,8 @@ class Grid:
         if resolution is None:
             return self
         if isinstance(resolution, tuple):
-            return self.with_shape(resolution)
-        if resolution < 1:
-            raise UsageError(f"the resolution must be at least 1, got {resolution}")
-        scale = resolution / min(self.shape)
+            return replace(self, shape=resolution)
+        scale = check_value(_Resolution, resolution, "the resolution") / min(self.shape)
         return self.with_shape((max(1, round(self.shape[0] * scale)), max(1, round(self.shape[1] * scale))))
 
     def analyse(self, u: Float[Tensor, "*batch y x"]) -> Complex[Tensor, "*batch row col"]:
@@ -384,6 +392,14 @@ def _dirichlet(phi: Tensor, factor: int | None) -> Tensor:
     if factor is None:
         return torch.sinc(phi / torch.pi)
     return torch.sinc(phi / torch.pi) / torch.sinc(phi / torch.pi / factor)
+
+
+def _is_pair(values: Any, valid: Callable[[Any], bool]) -> bool:
+    try:
+        first, second = values
+        return bool(valid(first) and valid(second))
+    except (TypeError, ValueError, OverflowError):  # not two, not numbers
+        return False
 
 
 def _num_nonnegative(n: int) -> int:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from latentpde.errors import UsageError
 from latentpde.pde import Family
+from latentpde.validation import LARGEST, NumModes, Positive, check_value, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +76,23 @@ class Latent:
     def __post_init__(self):
         if self.bounds is None:
             object.__setattr__(self, "bounds", self.family.bounds)
-        object.__setattr__(self, "bounds", torch.as_tensor(self.bounds, dtype=torch.float64))
+        try:
+            object.__setattr__(self, "bounds", torch.as_tensor(self.bounds, dtype=torch.float64))
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise UsageError(
+                f"bounds must be (lower, upper) by the name of a coefficient, or a tensor of the shape (coefficient, "
+                f"2); got {shortened(self.bounds)}"
+            ) from error
         ordered = tuple(self.bounds.shape) == (self.num_coefficients, 2) and bool(
-            (torch.isfinite(self.bounds).all(-1) & (self.bounds[:, 0] < self.bounds[:, 1])).all()
+            ((self.bounds.abs() <= LARGEST).all(-1) & (self.bounds[:, 0] < self.bounds[:, 1])).all()
         )
         if not ordered:
             raise UsageError(
                 f"{self.family.name} needs finite bounds (lower < upper) for each of {self.family.coefficient_names}, "
                 f"got {self.bounds.tolist()}"
             )
-        if not 0 < self.source_prior_std < math.inf:
-            raise UsageError(f"the source's standard deviation must be positive, got {self.source_prior_std}")
-        if self.num_modes < 0:
-            raise UsageError(f"the number of source modes must not be negative, got {self.num_modes}")
+        check_value(Positive, self.source_prior_std, "the source's standard deviation")
+        check_value(NumModes, self.num_modes, "the number of source modes")
 
     @property
     def num_coefficients(self) -> int:

@@ -15,7 +15,9 @@ What a candidate would have read, and how far that is from the readings, is `lat
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -25,8 +27,10 @@ from torch import Tensor
 
 from latentpde.domain import Domain
 from latentpde.errors import DataError, UsageError
+from latentpde.fill_values import refuse_fill_values
 from latentpde.grid import Grid, average_pool, unpool_spectrum
 from latentpde.tables import check_table
+from latentpde.validation import LARGEST, LATEST, MOST, SMALLEST, shortened
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -113,6 +117,7 @@ class Observation:
         source_prior_std: float | None = None,
         num_modes: int | None = None,
         regime: str | None = None,
+        keep_outliers: bool = False,
     ) -> Observation:
         """Check plain arrays and make an observation of them.
 
@@ -129,6 +134,7 @@ class Observation:
             observed: the kind of reading; by default ``point`` with positions, else ``lowres-solve``.
             fine_initial: ``([case,] y, x)``, a whole number of times as many cells as ``initial`` along each side.
             pooling, family, bounds, source_prior_std, num_modes, regime, domain: as in the class.
+            keep_outliers: take values as they are that look like gaps written as a number, such as -9999.
         """
         kind = _checked_kind(observed, positions)
         times = _checked_times(times)
@@ -138,8 +144,12 @@ class Observation:
         coarse = None if initial is None else _checked_states(initial, len(values), "initial state")
         grid = _checked_grid(grid, values, coarse, kind)
         fine = None if fine_initial is None else _checked_states(fine_initial, len(values), "fine initial state")
-        if pooling is not None and (pooling != int(pooling) or pooling < 1):
+        if pooling is not None and not (isinstance(pooling, int) and 1 <= pooling <= MOST):
             raise DataError(f"pooling must be a whole number of samples per side, at least 1, or None; got {pooling}")
+        if not keep_outliers:
+            for array, what in ((values[mask], "readings"), (coarse, "initial values"), (fine, "fine initial values")):
+                if array is not None:
+                    refuse_fill_values(array.numpy(), what)
         return cls(
             values=torch.where(mask, values, 0.0),
             mask=mask,
@@ -161,7 +171,7 @@ class Observation:
         )
 
     @classmethod
-    def from_dataset(cls, dataset: xr.Dataset | xr.DataTree, **overrides) -> Observation:
+    def from_dataset(cls, dataset: xr.Dataset | xr.DataTree | str | Path, **overrides) -> Observation:
         """Take the readings from a dataset in the layout of ``cases.nc``; a group of truths is not looked at.
 
         >>> import latentpde as lp
@@ -170,7 +180,7 @@ class Observation:
         torch.Size([2, 1, 8, 8])
 
         Args:
-            dataset: variables, axes and attributes as the guide describes them.
+            dataset: variables, axes and attributes as the guide describes them; or the path of a NetCDF file.
             overrides: what wins over the dataset; see `latentpde.io.observations.observation_from_dataset`.
         """
         from latentpde.io.observations import observation_from_dataset
@@ -221,6 +231,11 @@ class Observation:
         return self.mask.flatten(1).sum(1)
 
     @property
+    def fingerprints(self) -> list[int]:
+        """A number for each case that follows from its readings, to tell whether something belongs to them."""
+        return [zlib.crc32(values.numpy().tobytes()) for values in self.values]
+
+    @property
     def typical_variance(self) -> Float[Tensor, " case"]:
         """One variance that stands for all of a case's noise: the harmonic mean over its readings."""
         return self.num_readings.double() / (self.mask / self.noise_std**2).flatten(1).sum(1)
@@ -254,8 +269,8 @@ class Observation:
 
     def require_case(self, case: int) -> None:
         """Raise `UsageError` where there is no case of this number, counted from 0."""
-        if not 0 <= case < self.num_cases:
-            raise UsageError(f"there is no case {case}; the cases are 0 to {self.num_cases - 1}")
+        if not isinstance(case, int) or not 0 <= case < self.num_cases:
+            raise UsageError(f"there is no case {case!r}; the cases are 0 to {self.num_cases - 1}")
 
     def initial_spectrum(self) -> Complex[Tensor, "case row col"]:
         """Fourier coefficients of the initial state as well as it is known: the fine one's, else the coarse one's."""
@@ -286,8 +301,8 @@ def _checked_kind(observed: str | None, positions) -> Observed:
 
 def _checked_times(times) -> Float[Tensor, " time"]:
     times = torch.atleast_1d(_float64(times, "times"))
-    if not bool((torch.isfinite(times) & (times >= 0)).all()):
-        raise DataError(f"times must be finite and not negative, got {times.tolist()}")
+    if times.ndim != 1 or not len(times) or not bool(((times >= 0) & (times <= LATEST)).all()):
+        raise DataError(f"times must be finite and not negative, at most {LATEST:g}, got {shortened(times.tolist())}")
     return times
 
 
@@ -333,8 +348,11 @@ def _checked_noise(noise_std, values: Tensor, mask: Tensor) -> Float[Tensor, "ca
         noise_std = _like_readings(noise_std, values, "noise standard deviation")
     else:
         noise_std = noise_std.reshape(()).expand(values.shape)
-    if not bool((torch.isfinite(noise_std) & (noise_std > 0))[mask].all()):
-        raise DataError("the noise's standard deviation must be a positive, finite number at every reading")
+    if not bool(((noise_std >= SMALLEST) & (noise_std <= LARGEST))[mask].all()):
+        raise DataError(
+            "the noise's standard deviation must be a positive, finite number at every reading, from "
+            f"{SMALLEST:g} to {LARGEST:g}"
+        )
     return torch.where(mask, noise_std, 1.0)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from latentpde.decoder import Decoder, as_times
 from latentpde.grid import Grid
 from latentpde.latent import Latent
+from latentpde.needs import require_memory
 from latentpde.observation import Observation
 from latentpde.spread import QUANTILES, Spread, interval_probability, spread_over_draws, std_over_draws
 
@@ -27,6 +28,12 @@ Resolution: TypeAlias = int | tuple[int, int] | None
 
 DEFAULT_RESOLUTION = 128
 CHUNK_VALUES = 2**24  # field values decoded at once: 128 MB
+
+
+def output_grid(observation: Observation, resolution: Resolution = None) -> Grid:
+    """Where a posterior is decoded: see `Posterior.grid`."""
+    coarse = observation.grid
+    return coarse.at_resolution(max(DEFAULT_RESOLUTION, min(coarse.shape)) if resolution is None else resolution)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -132,14 +139,15 @@ class Posterior(ABC):
 
     def grid(self, resolution: Resolution = None) -> Grid:
         """The output grid: ``resolution`` cells along the shorter side, 128 or the coarse grid's own if finer."""
-        coarse = self.observation.grid
-        return coarse.at_resolution(max(DEFAULT_RESOLUTION, min(coarse.shape)) if resolution is None else resolution)
+        return output_grid(self.observation, resolution)
 
     def parts(self, grid: Grid, num_times: int = 1, cases: range | None = None) -> Iterator[slice]:
         """Cases a few at a time, so that all draws of some of them fit into memory at once."""
         cases = range(self.observation.num_cases) if cases is None else cases
-        num_draws = max(self.num_draws, self.num_spread_draws)
-        step = max(1, CHUNK_VALUES // (num_draws * num_times * grid.shape[0] * grid.shape[1]))
+        num_values = num_times * grid.shape[0] * grid.shape[1]
+        what = f"to decode {self.num_draws} draw(s) of a case"
+        require_memory(32 * self.num_draws * num_values, what, "ask for a lower resolution")
+        step = max(1, CHUNK_VALUES // (max(self.num_draws, self.num_spread_draws) * num_values))
         for start in range(cases.start, cases.stop, step):
             yield slice(start, min(start + step, cases.stop))
 

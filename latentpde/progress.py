@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ def progress(label: str, total: int, *, show: bool = True) -> Iterator[Advance]:
     """Yield a function to call with the number of units just done.
 
     On a terminal that draws a bar on standard error; elsewhere a line every ten seconds or so, so that short
-    work stays silent.
+    work stays silent, and a sign of life where one unit takes long.
 
     >>> with progress("simulate", total=3) as advance:
     ...     for case in range(3):
@@ -36,12 +37,15 @@ def progress(label: str, total: int, *, show: bool = True) -> Iterator[Advance]:
             task = bar.add_task(label, total=total)
             yield lambda count: bar.advance(task, count)
     else:
-        yield _plain_lines(label, total)
+        with _plain_lines(label, total) as advance:
+            yield advance
 
 
-def _plain_lines(label: str, total: int, every: float = 10.0) -> Advance:
+@contextmanager
+def _plain_lines(label: str, total: int, every: float = 10.0, patience: float = 30.0) -> Iterator[Advance]:
+    """A line about every ``every`` seconds; one now and then, too, while a unit takes longer than ``patience``."""
     start = last = time.monotonic()
-    done = 0
+    done, ended = 0, threading.Event()
 
     def advance(count: int) -> None:
         nonlocal done, last
@@ -52,4 +56,18 @@ def _plain_lines(label: str, total: int, every: float = 10.0) -> Advance:
             print(f"{label}: {done}/{total}, about {left:.0f} s left", file=sys.stderr, flush=True)
             last = now
 
-    return advance
+    def stay_in_touch() -> None:
+        nonlocal last, patience
+        while not ended.wait(patience / 10):
+            now = time.monotonic()
+            if now - last >= patience:
+                print(f"{label}: {done}/{total}, still at work after {now - start:.0f} s", file=sys.stderr, flush=True)
+                last, patience = now, 2 * patience
+
+    watch = threading.Thread(target=stay_in_touch, daemon=True)
+    watch.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        watch.join()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from latentpde.errors import UsageError
+from latentpde.errors import LatentPDEError, UsageError
+from latentpde.validation import shortened
 
 T = TypeVar("T")
 
@@ -44,6 +46,7 @@ class Registry(Generic[T]):
         self._validate = validate
         self._things: dict[str, T] = {}  # None for those that `_loaders` has
         self._loaders: dict[str, Callable[[], Any]] = {}
+        self._plugins: dict[str, str] = {}  # where the things of other packages are
 
     def register(self, name: str, thing: T, *, replace: bool = False) -> T:
         """Add a thing, or with ``replace`` put it in the place of another; returns the thing."""
@@ -78,16 +81,14 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The thing of a name; raises `UsageError`, with the nearest name, where there is none."""
         self._declare_entry_points()
-        key = _fold(name)
+        key = _fold(name) if isinstance(name, str) else ""
         if key not in self._things:
-            close = get_close_matches(key, self._things, n=1, cutoff=0.5)
+            close = get_close_matches(key[:100], self._things, n=1, cutoff=0.5)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise UsageError(f"unknown {self.kind} {name!r}{hint}. Known {self.plural}: {', '.join(self._things)}")
+            known = f"Known {self.plural}: {', '.join(self._things)}"
+            raise UsageError(f"unknown {self.kind} {shortened(name)}{hint}. {known}")
         if key in self._loaders:
-            thing = self._loaders[key]()
-            if self._validate is not None:
-                self._validate(thing)
-            self._things[key] = thing
+            self._things[key] = self._loaded(key)
             del self._loaders[key]
         return self._things[key]
 
@@ -97,11 +98,33 @@ class Registry(Generic[T]):
         return tuple(self._things)
 
     def __iter__(self) -> Iterator[T]:
-        return (self.get(name) for name in self.names())
+        """All things; those of other packages that cannot be imported are left out, and `get` says why."""
+        for name in self.names():
+            try:
+                yield self.get(name)
+            except UsageError:
+                if name not in self._plugins:
+                    raise
 
     def __contains__(self, name: str) -> bool:
         self._declare_entry_points()
-        return _fold(name) in self._things
+        return isinstance(name, str) and _fold(name) in self._things
+
+    def _loaded(self, key: str) -> T:
+        try:
+            thing = self._loaders[key]()
+        except LatentPDEError:
+            raise
+        except (Exception, SystemExit) as error:
+            if key not in self._plugins:
+                raise
+            raise UsageError(
+                f"the {self.kind} {key!r} comes from another package, {self._plugins[key]}, which cannot be imported: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if self._validate is not None:
+            self._validate(thing)
+        return thing
 
     def _reserve(self, name: str, *, replace: bool = False) -> str:
         key = _fold(name)
@@ -116,7 +139,13 @@ class Registry(Generic[T]):
             return
         group, self._entry_point_group = self._entry_point_group, None
         for entry in entry_points(group=group):
-            self._loaders[self._reserve(entry.name)] = entry.load
+            if _fold(entry.name) in self._things:
+                warnings.warn(
+                    f"the {self.kind} {entry.name!r} of {entry.value} is not used: the name is taken", stacklevel=2
+                )
+                continue
+            key = self._reserve(entry.name)
+            self._loaders[key], self._plugins[key] = entry.load, entry.value
 
 
 def _fold(name: str) -> str:

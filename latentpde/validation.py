@@ -16,10 +16,12 @@ from annotated_types import Ge, Gt, Le, Lt
 from latentpde.errors import UsageError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import BaseModel, TypeAdapter, ValidationError
 
 #: Numbers beyond these cannot be meant: no computer does as many steps, and squares of the reals must stay finite.
 MOST, LARGEST, SMALLEST = 10**7, 1e100, 1e-100
+#: No clock of a PDE runs on so long; its exponents would overflow.
+LATEST = 1e15
 
 Count = Annotated[int, Ge(1), Le(MOST)]
 CountOrNone = Annotated[int, Ge(0), Le(MOST)]
@@ -29,7 +31,9 @@ NotNegative = Annotated[float, Ge(0.0), Le(LARGEST)]
 Share = Annotated[float, Ge(0.0), Le(1.0)]
 ShareBelowOne = Annotated[float, Ge(0.0), Lt(1.0)]
 ShareInside = Annotated[float, Gt(0.0), Lt(1.0)]
-Seed = Annotated[int, Ge(0), Lt(2**32)]
+Seed = Annotated[int, Ge(0), Lt(2**32)]  # beyond it, streams of random numbers begin to repeat
+Time = Annotated[float, Ge(0.0), Le(LATEST)]
+NumModes = Annotated[int, Ge(0), Le(10_000)]
 
 _WORDS = {
     "int_type": "a whole number",
@@ -93,18 +97,58 @@ def checked(kind: type, values: Mapping[str, Any], what: str) -> dict[str, Any]:
     return {name: getattr(found, name) for name in values}
 
 
+def check_value(kind: Any, value: Any, what: str) -> Any:
+    """One value, checked against an annotation; raises `UsageError`.
+
+    >>> check_value(Count, 12, "num_draws")
+    12
+    >>> check_value(Count, 0, "num_draws")
+    Traceback (most recent call last):
+    latentpde.errors.UsageError: num_draws must be at least 1, got 0
+
+    Args:
+        kind: the annotation, one of this module's or any that pydantic knows.
+        value: from outside.
+        what: it is called in the message.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(kind).validate_python(_plain(value))
+    except ValidationError as problem:
+        expected, found = _expected_and_found(problem)
+        raise UsageError(f"{what} must be {expected}, got {found}") from problem
+
+
 def explain(error: ValidationError, of: str = "") -> str:
     """The first thing that is wrong, in a sentence without a subject: where, what is expected, what was found."""
     problem = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in problem["loc"] if not _is_internal(part)) or "whole"
+    expected, found = _expected_and_found(error)
+    return f"{where}{f' of {of}' if of else ''} must be {expected}, got {found}"
+
+
+def _expected_and_found(error: ValidationError) -> tuple[str, str]:
+    problem = error.errors(include_url=False)[0]
     expected = _WORDS.get(problem["type"])
     expected = (
         expected.format(**problem.get("ctx", {})) if expected else problem["msg"].removeprefix("Input should be ")
     )
     expected = "positive" if expected == f"at least {SMALLEST:g}" else expected
-    found = repr(problem["input"])
-    found = found if len(found) <= 60 else f"{found[:57]}..."
-    return f"{where}{f' of {of}' if of else ''} must be {expected}, got {found}"
+    return expected, shortened(problem["input"])
+
+
+def shortened(value: Any, most: int = 60) -> str:
+    """A value as a message shows it: what is long is cut.
+
+    >>> shortened("a" * 100, most=10)
+    "'aaaaaa..."
+    """
+    try:
+        found = repr(value)
+    except Exception:  # a stranger's object, or an integer with more digits than Python writes
+        found = f"an object of type {type(value).__name__}"
+    return found if len(found) <= most else f"{found[: most - 3]}..."
 
 
 def _plain(value: Any) -> Any:
@@ -115,6 +159,13 @@ def _plain(value: Any) -> Any:
 def _is_internal(part: str | int) -> bool:
     """Whether pydantic added this part of a place itself, as for the members of a union."""
     return isinstance(part, str) and ("[" in part or part in ("float", "int", "str", "bool", "none"))
+
+
+@lru_cache(maxsize=64)
+def _adapter(kind: Any) -> TypeAdapter:
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
 @lru_cache(maxsize=64)

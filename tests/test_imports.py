@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "latentpde"
 
-TOOLS = ("errors", "memory", "progress", "registry", "validation")
+TOOLS = ("errors", "fill_values", "memory", "needs", "progress", "registry", "validation")
 CORE = (
     "decoder",
     "domain",

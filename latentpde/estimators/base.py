@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from latentpde.decoder import Decoder
 from latentpde.errors import UsageError
 from latentpde.latent import Latent
+from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.pde import Family, get_family
 from latentpde.pde.scales import scaled_bounds
 from latentpde.posterior import Posterior
 from latentpde.registry import Registry
-from latentpde.validation import check_fields, checked
+from latentpde.validation import Count, NumModes, Positive, Real, Seed, check_fields, check_value, checked
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,6 +64,12 @@ class Estimator(ABC):
             show_progress: draw a bar on a terminal, print lines elsewhere.
         """
 
+    def needs(self, observation: Observation, latent: Latent, num_draws: int) -> Needs:
+        """About what `estimate` will need; `reconstruct` asks before it starts. By default, draws of latents and of
+        fields on the fine grid."""
+        fine = observation.refinement**2 * math.prod(observation.grid.shape) * len(observation.times)
+        return Needs(memory=32 * observation.num_cases * num_draws * (latent.size + fine))
+
     def __post_init__(self) -> None:
         check_fields(self, self.name)
 
@@ -76,7 +85,7 @@ DEFAULT_SOURCE_PRIOR_STD = Latent.source_prior_std
 
 
 def reconstruct(
-    observation: Observation | xr.Dataset | xr.DataTree,
+    observation: Observation | xr.Dataset | xr.DataTree | str | Path,
     family: str | Family | None = None,
     *,
     method: str = DEFAULT_METHOD,
@@ -91,7 +100,8 @@ def reconstruct(
     """Reconstruct the field behind sparse readings, with the PDE's coefficients and source.
 
     Args:
-        observation: an `Observation`, or a dataset in the layout of ``cases.nc``, whose truths are not looked at.
+        observation: an `Observation`, or a dataset in the layout of ``cases.nc``, whose truths are not looked at, or
+            the path of such a file.
         family: the governing PDE, by name or as an object; may be left out where the observation names it.
         method: a name of ``latentpde list methods``.
         num_draws: posterior draws per case, at least 1.
@@ -116,13 +126,17 @@ def reconstruct(
     """
     if not isinstance(observation, Observation):
         observation = Observation.from_dataset(observation, family=family if isinstance(family, str) else None)
-    if num_draws < 1:
-        raise UsageError(f"the number of draws must be at least 1, got {num_draws}")
+    check_value(Count, num_draws, "num_draws")
+    check_value(Seed, seed, "seed")
+    check_value(Positive | None, source_prior_std, "source_prior_std")
+    check_value(NumModes | None, num_modes, "num_modes")
     latent = _latent(observation, family, bounds, source_prior_std, num_modes)
     estimator = make_estimator(method, **options)
     estimator.check_family(latent.family)
     if not estimator.takes_data_as_they_come:
         observation.require_benchmark(method)
+    mend = "ask for fewer draws, modes or cases, or for less effort"
+    estimator.needs(observation, latent, num_draws).check(estimator.name, mend, show=show_progress)
     return estimator.estimate(observation, latent, num_draws=num_draws, seed=seed, show_progress=show_progress)
 
 
@@ -201,7 +215,8 @@ def _bounds(
     if not isinstance(given, dict):
         return given
     base = base.clone()
-    for name, interval in given.items():
+    pairs = {name: tuple(pair) if isinstance(pair, list) else pair for name, pair in given.items()}
+    for name, interval in check_value(dict[str, tuple[Real, Real]], pairs, "bounds").items():
         if name not in family.coefficient_names:
             raise UsageError(
                 f"{family.name} has no coefficient {name!r}; it has: {', '.join(family.coefficient_names)}"

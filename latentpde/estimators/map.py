@@ -9,6 +9,7 @@ Representations for Generative Reconstructions with Structured Sparsity*.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from latentpde.estimators.adam import Adam
 from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.latent import Latent
+from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.operator import ObservationOperator
 from latentpde.posterior import LatentPosterior
@@ -57,6 +59,10 @@ class Map(Estimator):
     weight: NotNegative = 0.01
     learning_rate: Positive = 0.4  # chosen on the validation split by tools/tune.py
     start_std: NotNegative = 1.0
+
+    def needs(self, observation: Observation, latent: Latent, num_draws: int) -> Needs:
+        cells = math.prod(observation.grid.shape) * len(observation.times)
+        return Needs(memory=96 * observation.num_cases * self.num_restarts * (latent.size + cells))
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     ['page.html']
     """
     check_writable(path)
-    path = Path(path).resolve()  # a link stays a link: what it points to is replaced
+    path = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
     with disk_errors(path):
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".part", dir=path.parent)
     os.close(handle)
@@ -38,22 +39,56 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 def check_writable(path: str | Path) -> None:
     """Raise `UsageError` where ``path`` cannot be written, before any work is done for it."""
-    target = Path(path).resolve()
     try:
-        exists, is_folder, is_file = target.exists(), target.is_dir(), target.is_file()
-    except OSError as error:  # a name too long, a folder that may not be entered
-        raise UsageError(f"cannot write {path}: {error.strerror}; choose another name") from error
-    if not target.parent.is_dir():
+        target = Path(os.path.realpath(path))
+        target_mode, folder_mode = _mode(target), _mode(target.parent)
+    except (OSError, ValueError) as error:  # a name too long, a folder that may not be entered, a loop of links
+        raise UsageError(f"cannot write {path}: {reason(error)}; choose another name") from error
+    if folder_mode is None or not stat.S_ISDIR(folder_mode):
         raise UsageError(f"cannot write {path}: the folder {target.parent} does not exist; create it first")
-    if is_folder:
+    if target_mode is not None and stat.S_ISDIR(target_mode):
         raise UsageError(f"cannot write {path}: it is a folder; name a file in it")
-    if exists and not is_file:
+    if target_mode is not None and not stat.S_ISREG(target_mode):
         # renaming over a device or pipe would destroy it
         raise UsageError(f"cannot write {path}: it is a device or a pipe, and only files can be written")
     if not os.access(target.parent, os.W_OK):
         raise UsageError(f"cannot write {path}: no permission to write in {target.parent}")
-    if exists and not os.access(target, os.W_OK):
+    if target_mode is not None and not os.access(target, os.W_OK):
         raise UsageError(f"cannot write {path}: the file is write-protected; choose another name")
+
+
+def check_readable(path: str | Path, what: str = "file") -> None:
+    """Raise `UsageError` where there is no file ``path``, or it cannot be read; a pipe would be waited for.
+
+    >>> check_readable("no such file.nc", "NetCDF file")
+    Traceback (most recent call last):
+    latentpde.errors.UsageError: there is no file no such file.nc
+    """
+    try:
+        mode = _mode(Path(path))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path}: {reason(error)}") from error
+    if mode is None:
+        raise UsageError(f"there is no file {path}")
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device or a pipe'}, not a {what}")
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {reason(error)}") from error
+
+
+def make_folder(path: str | Path) -> None:
+    """Make a folder where there is none, with those above it; raises `UsageError` where that cannot be done."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot make the folder {path}: {reason(error)}; choose another with --output") from error
+
+
+def reason(error: Exception) -> str:
+    """The system's words for what went wrong, without its number and the path."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -66,7 +101,7 @@ def write_bytes(path: Path, content: bytes) -> None:
                 os.fsync(file.fileno())
         except OSError as error:
             raise DataError(
-                f"cannot write {path}: {error.strerror or error}; what was there before is unchanged. "
+                f"cannot write {path}: {reason(error)}; what was there before is unchanged. "
                 "Make room and go on with --resume"
             ) from error
 
@@ -77,8 +112,15 @@ def disk_errors(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or error
-        raise DataError(f"cannot write {path}: {reason}; what was there before is unchanged") from error
+        raise DataError(f"cannot write {path}: {reason(error)}; what was there before is unchanged") from error
+
+
+def _mode(path: Path) -> int | None:
+    """Type and permissions of what is there, links followed; ``None`` where there is nothing."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _umask() -> int:

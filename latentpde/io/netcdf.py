@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from latentpde.errors import DataError, UsageError
-from latentpde.io.files import atomic_path, disk_errors
+from latentpde.errors import DataError, LatentPDEError
+from latentpde.io.files import atomic_path, check_readable, disk_errors
+from latentpde.io.hdf5 import read_hdf5
 from latentpde.io.heaps import check_heaps
 from latentpde.io.streaming import signals_wait
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_cases(path: str | Path) -> xr.DataTree:
-    """Read a whole file of cases, the truths included where it has any.
+    """Read a file of cases: its root, and its group of truths where it has one.
 
     >>> import tempfile
     >>> from latentpde import simulate
@@ -29,18 +30,16 @@ def open_cases(path: str | Path) -> xr.DataTree:
     """
     import xarray as xr
 
-    opened = _open(path, xr.open_datatree)
+    groups = _read(path, ("/", "truth"))
     try:
-        return opened if isinstance(opened, xr.DataTree) else xr.DataTree(opened)
-    except ValueError as error:  # a name with a slash, which the old format allows
+        return xr.DataTree.from_dict({name: groups[name] for name in groups})
+    except ValueError as error:  # groups that do not fit together; a name with a slash, which the old format allows
         raise DataError(f"cannot read {path}: {error}") from error
 
 
 def open_observed(path: str | Path) -> xr.Dataset:
     """Read what was observed, or reconstructed: a file's root, and nothing of its group of truths."""
-    import xarray as xr
-
-    return _open(path, xr.open_dataset)
+    return _read(path, ("/",))["/"]
 
 
 def open_fine_initial(path: str | Path) -> xr.DataArray:
@@ -61,36 +60,27 @@ def write_netcdf(dataset: xr.Dataset | xr.DataTree, path: str | Path) -> None:
         temporary.write_bytes(content.getbuffer())
 
 
-def _open(path: str | Path, opener) -> Any:
-    """What the file holds, in memory; a file of the old format has no groups and always opens as a dataset."""
-    import xarray as xr
-
-    path = Path(path)
-    if not path.exists():
-        raise UsageError(f"there is no file {path}")
-    if not path.is_file():
-        raise UsageError(f"{path} is a {'folder' if path.is_dir() else 'device or a pipe'}, not a NetCDF file")
-    try:
-        with path.open("rb") as file:
-            magic = file.read(8)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    if magic.startswith(b"\x89HDF"):
-        engine = "h5netcdf"
-        check_heaps(path)
-    elif magic.startswith(b"CDF"):
-        engine, opener = "scipy", xr.open_dataset
-    else:
+def _read(path: str | Path, groups: tuple[str, ...]) -> dict[str, xr.Dataset]:
+    """Some groups of a file that it has, in memory. A file of the old format has no groups but its root."""
+    check_readable(path, "NetCDF file")
+    with Path(path).open("rb") as file:
+        magic = file.read(8)
+    if not magic.startswith((b"\x89HDF", b"CDF")):
         found = f"it begins with {magic.decode('ascii', 'replace')!r}" if magic else "it is empty"
         raise DataError(f"{path} is not a NetCDF file: {found}; was it converted or downloaded completely?")
     try:
-        if engine == "h5netcdf":
-            import h5py
-
-            with h5py.File(path, "r") as file:
-                # h5netcdf asks for this first, and cannot be closed again where the answer is an error
-                file.attrs.get("_nc3_strict")
-        with opener(path, engine=engine, decode_timedelta=False) as opened:
-            return opened.load()
+        if magic.startswith(b"CDF"):
+            return {"/": _read_old(path)}
+        check_heaps(path)
+        return read_hdf5(path, groups)
+    except LatentPDEError:
+        raise
     except Exception as error:  # readers raise many kinds; whatever it was, the file cannot be read
         raise DataError(f"cannot read {path}: {error}; it may be truncated or damaged") from error
+
+
+def _read_old(path: str | Path) -> xr.Dataset:
+    import xarray as xr
+
+    with xr.open_dataset(path, engine="scipy", decode_timedelta=False) as opened:
+        return opened.load()

@@ -6,15 +6,18 @@ The guide describes the layout. `latentpde.io.netcdf` moves datasets to and from
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from latentpde.errors import DataError
 from latentpde.grid import Grid
-from latentpde.observation import Observation, Observed
+from latentpde.io.attributes import Attributes
+from latentpde.io.netcdf import open_observed
+from latentpde.observation import Observation
 from latentpde.pde import families, get_family
+from latentpde.validation import shortened
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +28,7 @@ _X_NAMES = ("x_obs", "x", "lon", "longitude")
 
 
 def observation_from_dataset(
-    data: xr.Dataset | xr.DataTree,
+    data: xr.Dataset | xr.DataTree | str | Path,
     *,
     family: str | None = None,
     noise_std: float | None = None,
@@ -33,6 +36,7 @@ def observation_from_dataset(
     extent: tuple[float, float] | None = None,
     observed_kind: str | None = None,
     fine_initial: xr.DataArray | None = None,
+    keep_outliers: bool = False,
 ) -> Observation:
     """Take readings out of a dataset in the layout of ``cases.nc``. Axes are found by name, in any order.
 
@@ -47,7 +51,7 @@ def observation_from_dataset(
     The arguments win over what the dataset says.
 
     Args:
-        data: a dataset, or a tree whose root is one.
+        data: a dataset, or a tree whose root is one, or the path of a NetCDF file.
         family: name of the PDE family. Where the data name another, what they know of the coefficients and the source
             is of another PDE and does not count.
         noise_std: standard deviation of the readings' noise, in the field's unit.
@@ -55,24 +59,28 @@ def observation_from_dataset(
         extent: ``(height, width)`` of the rectangle.
         observed_kind: one of `latentpde.observation.Observed`.
         fine_initial: a finer initial state of the same cases on the same rectangle; a dataset holds none by itself.
+        keep_outliers: as that of `latentpde.Observation.from_arrays`.
     """
     import xarray as xr
 
+    data = open_observed(data) if isinstance(data, str | Path) else data
+    if not isinstance(data, xr.Dataset | xr.DataTree):
+        raise DataError(
+            "expected an Observation, a dataset in the layout of cases.nc, or the path of a NetCDF file; got "
+            f"{shortened(data)}"
+        )
     dataset = _ascending(data.to_dataset() if isinstance(data, xr.DataTree) else data)
     if "observed" not in dataset:
         raise DataError(f"expected a variable 'observed' with the readings; found: {_names(dataset)}")
-    observed, attributes = dataset["observed"], dataset.attrs
+    observed, attributes = dataset["observed"], Attributes.of(dataset.attrs)
     if 0 in observed.shape:
         raise DataError(f"'observed' is empty; its axes have the lengths {dict(observed.sizes)}")
     points, batched = "sensor" in observed.dims, "case" in observed.dims
-    initial, grid = _initial_and_grid(dataset, observed, points, extent)
-    kind = observed_kind or _text(attributes.get("observed_kind")) or ("point" if points else "lowres-solve")
-    if kind not in get_args(Observed):
-        raise DataError(f"the attribute observed_kind must be one of {', '.join(get_args(Observed))}; found {kind!r}")
+    initial, grid = _initial_and_grid(dataset, observed, points, extent, attributes.extent)
+    kind = observed_kind or attributes.observed_kind or ("point" if points else "lowres-solve")
     known = _known(attributes, family)
-    when = _times(dataset, observed, known["family"], times)
-    stated = _attribute(attributes, "noise_std", "one positive number", _is_positive, size=1)
-    noise = _first(noise_std, dataset.get("noise_std"), None if stated is None else float(stated[0]))
+    when = _times(dataset, observed, known["family"], times, attributes.time)
+    noise = _first(noise_std, dataset.get("noise_std"), attributes.noise_std)
     if noise is None:
         raise DataError("the data do not say how noisy they are; add an attribute noise_std, or pass --noise-std")
 
@@ -104,11 +112,12 @@ def observation_from_dataset(
         positions=positions,
         observed=kind,  # pyright: ignore[reportArgumentType]
         fine_initial=None if fine_initial is None else _fine_initial(fine_initial, observed, grid),
+        keep_outliers=keep_outliers,
         **known,
     )
 
 
-def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Grid]:
+def _initial_and_grid(dataset, observed, points: bool, extent, stated_extent) -> tuple[Any, Grid]:
     array = dataset.get("initial")
     like = array if array is not None else observed
     if points and array is None:
@@ -122,7 +131,7 @@ def _initial_and_grid(dataset, observed, points: bool, extent) -> tuple[Any, Gri
         for name, other, span in zip(axes, _axes(observed), spans, strict=True):
             if span and (others := _span(dataset, other)) and not np.allclose(span, others):
                 raise DataError(f"'observed' along {other!r} and 'initial' along {name!r} must lie on the same cells")
-    grid = Grid(tuple(sizes.values()), *_rectangle(spans, extent, dataset.attrs))
+    grid = Grid(tuple(sizes.values()), *_rectangle(spans, extent, stated_extent))
     if array is None:
         return None, grid
     return _numbers(array, {**{d: observed.sizes[d] for d in ("case",) if d in observed.dims}, **sizes}), grid
@@ -147,12 +156,10 @@ def _fine_initial(array: xr.DataArray, observed, grid: Grid) -> np.ndarray:
     return _numbers(array, {**cases, **{name: array.sizes[name] for name in axes}})
 
 
-def _rectangle(spans, extent, attributes) -> tuple[tuple[float, float], tuple[float, float]]:
+def _rectangle(spans, extent, stated) -> tuple[tuple[float, float], tuple[float, float]]:
     """Extent and origin, from the coordinates or, where there are none, the attribute; the unit square otherwise."""
-    stated = _attribute(attributes, "extent", "two positive numbers (height, width)", _is_positive, size=2)
     height, width = (
-        length if span is None else span[1]
-        for span, length in zip(spans, (1.0, 1.0) if stated is None else stated.tolist(), strict=True)
+        length if span is None else span[1] for span, length in zip(spans, stated or (1.0, 1.0), strict=True)
     )
     if extent is None and stated is not None and not np.allclose((height, width), stated, rtol=1e-3, atol=0):
         raise DataError(
@@ -199,9 +206,9 @@ def _numbers(array: xr.DataArray, sizes: dict[str, int]) -> np.ndarray:
     return np.array(array.variable.set_dims(sizes).values, dtype=float)
 
 
-def _known(attributes, family: str | None) -> dict[str, Any]:
+def _known(attributes: Attributes, family: str | None) -> dict[str, Any]:
     """What the attributes say about the PDE and the readings."""
-    named = _text(attributes.get("family"))
+    named = attributes.family or None
     if family is None and named is not None and named not in families:
         raise DataError(
             f"the data name an unknown PDE family {named!r}; correct their attribute family, or pass --pde with one "
@@ -210,57 +217,22 @@ def _known(attributes, family: str | None) -> dict[str, Any]:
     chosen = None if family is None and named is None else get_family(family or named or "")
     known: dict[str, Any] = {
         "family": None if chosen is None else chosen.name,
-        "regime": _text(attributes.get("regime")),
-        "pooling": _attribute(attributes, "pooling", "one whole number, at least 1", _is_count, size=1),
+        "regime": attributes.regime or None,
+        "pooling": attributes.pooling,
     }
-    if known["pooling"] is not None:
-        known["pooling"] = int(known["pooling"][0])
     if chosen is None or named is None or named not in families or get_family(named) is not chosen:
         return known
-    std = _attribute(attributes, "source_prior_std", "one number, not negative", _is_not_negative, size=1)
-    bounds = _attribute(
-        attributes,
-        "coefficient_bounds",
-        f"lower and upper bounds of {', '.join(chosen.coefficient_names)}, one after the other",
-        lambda numbers: bool(np.isfinite(numbers).all() and (numbers[::2] < numbers[1::2]).all()),
-        size=2 * len(chosen.coefficients),
-    )
-    num_modes = _attribute(attributes, "num_modes", "one whole number, at least 1", _is_count, size=1)
-    if std is not None:
-        known["source_prior_std"] = float(std[0])
-    if num_modes is not None:
-        known["num_modes"] = int(num_modes[0])
-    if bounds is not None:
+    known |= {"source_prior_std": attributes.source_prior_std, "num_modes": attributes.num_modes}
+    if (bounds := attributes.coefficient_bounds) is not None:
+        if len(bounds) != 2 * len(chosen.coefficients):
+            raise DataError(
+                f"the attribute coefficient_bounds must be lower and upper bounds of "
+                f"{', '.join(chosen.coefficient_names)}, one after the other; found {bounds}"
+            )
         import torch
 
-        known["bounds"] = torch.from_numpy(bounds.reshape(-1, 2))
+        known["bounds"] = torch.tensor(bounds, dtype=torch.float64).reshape(-1, 2)
     return known
-
-
-def _attribute(attributes, name: str, wanted: str, valid: Callable[[np.ndarray], bool], size: int | None = None) -> Any:
-    """Numbers of an attribute, or ``None`` where there is none."""
-    value = attributes.get(name)
-    if value is None:
-        return None
-    try:
-        numbers = np.array(value, dtype=float).ravel()
-    except (TypeError, ValueError):
-        numbers = np.array([])
-    if not numbers.size or size not in (None, numbers.size) or not valid(numbers):
-        raise DataError(f"the attribute {name} must be {wanted}; found {np.asarray(value).tolist()!r}")
-    return numbers
-
-
-def _is_positive(numbers: np.ndarray) -> bool:
-    return bool((np.isfinite(numbers) & (numbers > 0)).all())
-
-
-def _is_not_negative(numbers: np.ndarray) -> bool:
-    return bool((np.isfinite(numbers) & (numbers >= 0)).all())
-
-
-def _is_count(numbers: np.ndarray) -> bool:
-    return bool(((numbers >= 1) & (numbers < 2**31) & (numbers % 1 == 0)).all())
 
 
 def _axes(array) -> tuple[str, str]:
@@ -276,7 +248,7 @@ def _axes(array) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def _times(dataset, observed, family: str | None, given) -> np.ndarray:
+def _times(dataset, observed, family: str | None, given, stated: list[float] | None) -> np.ndarray:
     coordinate = dataset["time"] if "time" in dataset.coords else None
     if given is None and coordinate is not None and coordinate.dims == ("time",) and "time" in observed.dims:
         if coordinate.dtype.kind in "mM":
@@ -284,8 +256,7 @@ def _times(dataset, observed, family: str | None, given) -> np.ndarray:
         given = _numbers(coordinate, {"time": coordinate.size})
     if given is None and coordinate is not None and coordinate.ndim == 0 and coordinate.dtype.kind in "iuf":
         given = coordinate.values  # what isel(time=...) leaves
-    if given is None:
-        given = _attribute(dataset.attrs, "time", "one number per snapshot, not negative", _is_not_negative)
+    given = stated if given is None else given
     if given is None and family is None:
         raise DataError("the data do not say when they were taken; add an attribute time, or pass --time")
     times = np.atleast_1d(np.array(get_family(family or "").default_time if given is None else given, dtype=float))
@@ -299,10 +270,6 @@ def _times(dataset, observed, family: str | None, given) -> np.ndarray:
 
 def _first(*candidates):
     return next((c for c in candidates if c is not None), None)
-
-
-def _text(value) -> str | None:
-    return None if value is None or value == "" else str(value)
 
 
 def _names(dataset) -> str:

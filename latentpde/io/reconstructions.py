@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import latentpde
-from latentpde.errors import LatentPDEError
+from latentpde.errors import DataError
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
 from latentpde.spread import QUANTILES
 from latentpde.summary import Summary
@@ -65,7 +65,7 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
             coords={"time": float(observation.times[-1]), "quantile": list(QUANTILES), "y": y, "x": x},
         )
     if not np.isfinite(dataset["mean"]).all():
-        raise LatentPDEError(
+        raise DataError(
             f"{posterior.method} found no finite field; do bounds or times let the PDE grow without limit, "
             "or is a step of the method too long?"
         )
@@ -77,6 +77,9 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
         dataset = dataset.merge(_coefficients(posterior))
     if posterior.has_spread:
         dataset["quantiles"].attrs["comment"] = posterior.quantiles_note
+    prints = np.array(observation.fingerprints, dtype=np.int64)
+    dataset["readings_crc32"] = ("case", prints) if observation.batched else ((), prints[0])
+    dataset["readings_crc32"].attrs = {"long_name": "fingerprint of the readings that this was made from"}
     return dataset.merge(_diagnostics(posterior)).assign_attrs(_attributes(posterior))
 
 

@@ -7,11 +7,12 @@ and what an instrument would have read of it. Case ``i`` of a split depends on t
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -21,12 +22,14 @@ from latentpde.decoder import Decoder, as_times
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, at_points, average_pool
 from latentpde.latent import Latent
+from latentpde.needs import require_disk, require_memory
 from latentpde.observation import Observed
 from latentpde.operator import cell_averages
 from latentpde.progress import progress
 from latentpde.simulation.initial_conditions import draw_initial_condition, initial_conditions
 from latentpde.simulation.masks import EVALUATION_MASKS, TRAINING_MASKS, count_observed, draw_mask, masks
 from latentpde.simulation.regimes import Regime, regimes
+from latentpde.validation import Count, NumModes, Positive, Seed, Share, check_value
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,6 +38,15 @@ Split = Literal["train", "validation", "test"]
 _TRAINING_SPARSITY = (0.01, 0.15)  # drawn uniformly from this interval
 _EVALUATION_SPARSITY = 0.05
 _CASES_AT_ONCE = 32
+#: What fields of a `Simulation` may be, where the grid, the times and the prior do not check them.
+_KINDS: dict[str, Any] = {
+    "seed": Seed,
+    "noise_std": Positive,
+    "sparsity": Share,
+    "source": bool,
+    "pooling": Count,
+    "num_modes": NumModes,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,19 +94,18 @@ class Simulation:
     num_modes: int = 12
 
     def __post_init__(self):
-        if isinstance(self.regime, str):
+        if not isinstance(self.regime, Regime):
             object.__setattr__(self, "regime", regimes.get(self.regime))
         if self.mask is not None:
             masks.get(self.mask)
         for what, value, known in (("split", self.split, Split), ("observed", self.observed, Observed)):
             if value not in get_args(known):
                 raise UsageError(f"{what} must be one of {', '.join(get_args(known))}; got {value!r}")
-        if not (np.isfinite(self.noise_std) and self.noise_std > 0):
-            raise UsageError(f"the noise's standard deviation must be positive, got {self.noise_std}")
+        for name, kind in _KINDS.items():
+            if getattr(self, name) is not None or name != "sparsity":
+                check_value(kind, getattr(self, name), name)
         if self.sparsity is not None and not 0 < self.sparsity <= 1:
             raise UsageError(f"the sparsity is a share of cells, above 0 and at most 1; got {self.sparsity}")
-        if self.seed < 0:
-            raise UsageError(f"the seed must not be negative, got {self.seed}")
         if self.times is None:
             object.__setattr__(self, "times", (self._regime.time,))
         as_times(self._times, torch.zeros(0, dtype=torch.float64))
@@ -156,8 +167,13 @@ class Simulation:
 
     def batches(self, num: int, *, size: int = _CASES_AT_ONCE) -> Iterator[xr.DataTree]:
         """The first ``num`` cases of the set, ``size`` at a time, which bounds the memory that they take."""
-        if num < 1:
-            raise UsageError(f"the number of cases must be at least 1, got {num}")
+        check_value(Count, num, "the number of cases")
+        cells = math.prod(self.shape) * (len(self._times) + 1)
+        require_memory(
+            80 * min(num, size) * (cells + self.latent.size),
+            f"to simulate {min(num, size)} case(s) at once",
+            "ask for a lower resolution or fewer cases",
+        )
         for start in range(0, num, size):
             yield self.cases(start, min(start + size, num))
 
@@ -299,7 +315,11 @@ def simulate_to_file(simulation: Simulation, path: str | Path, num: int, *, show
         num: how many cases, at least 1.
         show_progress: draw a bar on a terminal, print lines elsewhere.
     """
+    from latentpde.io.files import check_writable
     from latentpde.io.streaming import append_cases
 
+    check_writable(path)
+    size = 4 * math.prod(simulation.shape) * (len(simulation.times or ()) + 1) + 8 * simulation.latent.size
+    require_disk(num * size, path, "ask for fewer cases or a lower resolution")
     with progress("simulate", num, show=show_progress) as advance:
         append_cases(simulation.batches(num), path, num, advance)

@@ -216,7 +216,7 @@ def test_entry_points_are_loaded(monkeypatch):
     from latentpde.pde.base import check_family
 
     class Entry:
-        name = "decay"
+        name, value = "decay", "decays:Decay"
 
         @staticmethod
         def load():

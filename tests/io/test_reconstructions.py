@@ -38,7 +38,8 @@ def test_reconstruction_file_has_the_documented_layout(posterior, tmp_path):
     out = open_observed(tmp_path / "out.nc")
     fields = ("mean", "std", "source_mean", "source_std")
     of_coefficients = {"coefficients", "coefficient_mean", "coefficient_std", "coefficient_quantiles"}
-    assert set(out.data_vars) == {*fields, *of_coefficients, "quantiles", "diagnostic_loss", "diagnostic_steps"}
+    others = {"quantiles", "readings_crc32", "diagnostic_loss", "diagnostic_steps"}
+    assert set(out.data_vars) == {*fields, *of_coefficients, *others}
     for name in fields:
         assert out[name].dims == ("case", "y", "x")
     assert dict(out.sizes) == {"case": 3, "y": 8, "x": 12, "quantile": 5, "draw": 5, "coefficient": 3}

@@ -318,7 +318,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, err
 
 def test_a_missing_folder_is_said_before_the_work(tmp_path):
     with pytest.raises(UsageError, match="does not exist"):
-        simulate_to_file(Simulation(regime="balanced"), tmp_path / "nowhere" / "cases.nc", 10**9)
+        simulate_to_file(Simulation(regime="balanced"), tmp_path / "nowhere" / "cases.nc", 10**6)
 
 
 # Mistakes
@@ -332,10 +332,10 @@ def test_a_missing_folder_is_said_before_the_work(tmp_path):
         ({"sparsity": 0.0}, "sparsity"),
         ({"sparsity": 1.5}, "sparsity"),
         ({"sparsity": float("nan")}, "sparsity"),
-        ({"noise_std": 0.0}, "standard deviation"),
-        ({"noise_std": float("nan")}, "standard deviation"),
+        ({"noise_std": 0.0}, "noise_std must be positive"),
+        ({"noise_std": float("nan")}, "noise_std must be a finite number"),
         ({"pooling": 3}, "cannot be pooled by 3"),
-        ({"pooling": 0}, "cannot be pooled by 0"),
+        ({"pooling": 0}, "pooling must be at least 1"),
         ({"extent": (0.0, 1.0)}, "extent"),
         ({"seed": -1}, "seed"),
         ({"num": 0}, "at least 1"),

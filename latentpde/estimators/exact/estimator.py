@@ -40,12 +40,14 @@ from latentpde.estimators.exact.posterior import DrawnStates, ExactPosterior, ex
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.seeds import case_seeds, derived_seed
 from latentpde.latent import Latent
+from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.posterior import InitialStates
 from latentpde.progress import progress
 from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real
 
+_OPERATIONS_PER_SECOND = 4e9  # of linear algebra on one core, for an estimate
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
@@ -112,6 +114,16 @@ class Exact(Estimator):
     num_spread_draws: Annotated[int, Ge(2), Le(100_000)] = 199
     sweep: Annotated[int, Ge(2), Le(2**20)] = Effort.sweep
     target: Annotated[float, Gt(0.0), Le(1e6)] = Effort.target
+
+    def needs(self, observation: Observation, latent: Latent, num_draws: int) -> Needs:
+        num_readings = int(observation.num_readings.max())
+        num_nodes = num_draws + self.num_mean_nodes + self.num_spread_draws
+        one_evaluation = num_readings**3 / 3 + 12 * num_readings * latent.num_source  # as operations
+        num_evaluations = 2 * self.sweep + 10 * self.target + num_nodes
+        return Needs(
+            memory=40 * observation.num_cases * num_nodes * latent.size + 256 * num_readings * latent.num_source,
+            seconds=observation.num_cases * num_evaluations * one_evaluation / _OPERATIONS_PER_SECOND,
+        )
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False

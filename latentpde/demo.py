@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from latentpde.errors import UsageError
 from latentpde.estimators import reconstruct
 from latentpde.estimators.base import make_estimator
+from latentpde.io.files import atomic_path, check_writable, make_folder
 from latentpde.io.netcdf import open_cases, write_netcdf
 from latentpde.io.reconstructions import summary_to_dataset
 from latentpde.report.page import write_report
@@ -26,16 +27,18 @@ def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: b
     """
     folder = Path(folder)
     make_estimator(method)  # an unknown one is refused before anything is written
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot make the folder {folder}: {error.strerror}; choose another with --output") from error
+    make_folder(folder)
+    targets = [folder / name for name in ("cases.nc", "out.nc", "report.html")]
+    for target in targets:
+        check_writable(target)
     with as_file(files("latentpde") / "data" / "demo.nc") as path:
         cases = open_cases(path)
-    write_netcdf(cases, folder / "cases.nc")
     posterior = reconstruct(cases, method=method, seed=seed, show_progress=show_progress)
     summary = Summary.of(posterior, draws_of=[0])
     out = summary_to_dataset(posterior, summary, keep_draws=posterior.has_spread)
-    write_netcdf(out.assign_attrs(history="latentpde demo"), folder / "out.nc")
-    write_report(posterior, folder / "report.html", truth=cases["truth/field"], summary=summary)
+    with ExitStack() as stack:  # all of it is made before any is put in place
+        case_file, out_file, page = (stack.enter_context(atomic_path(target)) for target in targets)
+        write_netcdf(cases, case_file)
+        write_netcdf(out.assign_attrs(history="latentpde demo"), out_file)
+        write_report(posterior, page, truth=cases["truth/field"], summary=summary)
     return evaluate(out, cases)

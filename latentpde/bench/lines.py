@@ -19,6 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from latentpde.io.files import check_readable
+
 Line: TypeAlias = dict[str, Any]
 
 
@@ -42,6 +44,8 @@ class Entry(NamedTuple):
 def read_entries(path: Path) -> list[Entry]:
     """Every whole line of a file that has its header; none where there is no file."""
     headers, found = dict[str, Line](), []
+    if os.path.lexists(path):
+        check_readable(path, "file of JSON lines")
     for text in path.read_bytes().splitlines() if path.exists() else []:
         try:
             entry = json.loads(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from latentpde import __version__
 from latentpde.bench.benchmark import benchmarks
 from latentpde.bench.tables import Table
 from latentpde.errors import DataError
-from latentpde.io.files import atomic_path
+from latentpde.io.files import atomic_path, check_readable
 from latentpde.report.render import render
 from latentpde.validation import explain
 
@@ -22,7 +23,7 @@ T = TypeVar("T", bound=BaseModel)
 class StoredTables(BaseModel):
     """What the page shows of a file of tables."""
 
-    tables: list[Table] = []
+    tables: list[Table]
 
 
 class StoredFigure(BaseModel):
@@ -35,7 +36,7 @@ class StoredFigure(BaseModel):
 class StoredFigures(RootModel):
     """A file of captions."""
 
-    root: list[StoredFigure] = []
+    root: list[StoredFigure]
 
 
 def write_page(folder: str | Path = "results") -> Path:
@@ -47,10 +48,12 @@ def write_page(folder: str | Path = "results") -> Path:
     folder = Path(folder)
     sections = []
     for benchmark in benchmarks:
-        tables = _read(folder / "tables" / f"{benchmark.name}.json", StoredTables).tables
+        stored = _read(folder / "tables" / f"{benchmark.name}.json", StoredTables)
+        captions = _read(folder / "figures" / f"{benchmark.name}.json", StoredFigures)
+        tables = stored.tables if stored else []
         figures = [
             {"caption": figure.caption, "source": _embedded(folder / "figures" / Path(figure.file).name)}
-            for figure in _read(folder / "figures" / f"{benchmark.name}.json", StoredFigures).root
+            for figure in (captions.root if captions else [])
         ]
         if tables or figures:
             sections.append({"name": benchmark.name, "title": benchmark.title, "tables": tables, "figures": figures})
@@ -63,18 +66,17 @@ def write_page(folder: str | Path = "results") -> Path:
     return target
 
 
-def _read(path: Path, kind: type[T]) -> T:
-    """What a JSON file of results holds; nothing where there is no such file."""
-    if not path.exists():
-        return kind()
+def _read(path: Path, kind: type[T]) -> T | None:
+    """What a JSON file of results holds; ``None`` where there is no such file."""
+    if not os.path.lexists(path):
+        return None
+    check_readable(path, "JSON file")
     try:
         return kind.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise DataError(
             f"{path} is damaged: {explain(error)}; make it again with latentpde bench {path.stem}"
         ) from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _embedded(path: Path) -> str:

@@ -6,6 +6,7 @@ Lines are kept under what was run and not under the table that asked for it, so 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,9 @@ from latentpde.bench.jobs import Job, identity_key
 from latentpde.bench.lines import Entry, Line, append_entries, read_entries
 from latentpde.bench.pictures import Picture
 from latentpde.bench.tables import Frame
+from latentpde.errors import UsageError
 from latentpde.estimators import methods
-from latentpde.io.files import atomic_path
+from latentpde.io.files import atomic_path, reason
 
 _SCORES = ("rmse", "mae", "psd", "crps", "coverage90", "spread_error")
 _PROVENANCE = ("version", "hardware", "threads", "networks")  # of a header, what is no part of a job's identity
@@ -36,7 +38,7 @@ class Store:
 
     def __post_init__(self):
         keys = dict[int, str]()  # lines of a run share one header object
-        for path in sorted(self.folder.glob("*.jsonl")):
+        for path in _files(self.folder):
             entries = [entry for entry in read_entries(path) if _is_sound(entry)]
             keys |= {id(header): _key(header) for header in {id(e.header): e.header for e in entries}.values()}
             self._lines |= {(keys[id(e.header)], e.line["index"]): e.whole for e in entries}
@@ -86,6 +88,16 @@ class Store:
         """Where the picture of the case that figures show is kept."""
         name = hashlib.sha256(f"{job.key} {job.shown}".encode()).hexdigest()[:16]
         return self.folder.parent / "pictures" / f"{job.row.method}-{name}.npz"
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of lines in a folder; none where there is no such folder."""
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(folder) if entry.name.endswith(".jsonl"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read the results in {folder}: {reason(error)}") from error
 
 
 def _is_sound(entry: Entry) -> bool:

@@ -8,18 +8,22 @@ from typing import Annotated
 
 import typer
 
-from latentpde.cli.options import Quiet, parse_names
+from latentpde.cli.options import MOST, Quiet, parse_names
 
 
 def bench(
     name: Annotated[
         str, typer.Argument(help="See `latentpde list benchmarks`; `all` for every one, `report` for a page.")
     ],
-    num: Annotated[int | None, typer.Option(min=1, help="Cases per regime. By default the benchmark's own.")] = None,
+    num: Annotated[
+        int | None, typer.Option(min=1, max=MOST // 100, help="Cases per regime. By default the benchmark's own.")
+    ] = None,
     methods: Annotated[list[str] | None, typer.Option(help="A method, or several with commas. Repeatable.")] = None,
     regimes: Annotated[list[str] | None, typer.Option(help="A regime, or several with commas. Repeatable.")] = None,
     resume: Annotated[bool, typer.Option("--resume/--again", help="Keep earlier runs, or run all of it anew.")] = True,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; 1 uses all cores for one case after another.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, max=1024, help="Processes; 1 uses all cores for one case after another.")
+    ] = 1,
     draw_only: Annotated[
         bool, typer.Option("--draw-only", help="Run nothing; draw what there is, and say what is missing.")
     ] = False,
@@ -40,8 +44,8 @@ def bench(
         names,
         output,
         num=num,
-        methods=parse_names(methods),
-        regimes=parse_names(regimes),
+        methods=parse_names(methods, "--methods"),
+        regimes=parse_names(regimes, "--regimes"),
         workers=workers,
         again=not resume,
         draw_only=draw_only,

@@ -19,7 +19,7 @@ def demo(
     from latentpde.demo import run_demo
     from latentpde.estimators.base import DEFAULT_METHOD
 
-    scores = run_demo(output, method=method or DEFAULT_METHOD, show_progress=not quiet)
+    scores = run_demo(output, method=DEFAULT_METHOD if method is None else method, show_progress=not quiet)
     if not quiet:
         print(f"RMSE {scores['rmse']:.3f} against the truth, from 5 % of the cells with noise 0.15")
         print(f"Fields: {output / 'out.nc'}\nOpen in a browser: {output / 'report.html'}")

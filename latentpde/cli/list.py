@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from latentpde.cli.options import AsJson
+from latentpde.errors import LatentPDEError
+
+if TYPE_CHECKING:
+    from latentpde.registry import Registry
 
 
 class Listing(StrEnum):
@@ -47,7 +52,7 @@ def rows(what: str) -> list[dict[str, str]]:
     if what == "families":
         from latentpde.pde import families
 
-        return [{"name": f.name, "summary": f"{f.equation}   ({', '.join(f.coefficient_names)})"} for f in families]
+        return _described(families, lambda f: f"{f.equation}   ({', '.join(f.coefficient_names)})")
     if what == "regimes":
         from latentpde.simulation import regimes
 
@@ -75,4 +80,16 @@ def rows(what: str) -> list[dict[str, str]]:
         return [{"name": benchmark.name, "summary": benchmark.title} for benchmark in benchmarks]
     from latentpde.estimators import methods
 
-    return [{"name": name, "summary": methods.get(name).summary} for name in methods.names()]
+    return _described(methods, lambda method: method.summary)
+
+
+def _described(things: Registry, describe: Callable[[Any], str]) -> list[dict[str, str]]:
+    """A line for each thing; for one of another package that cannot be imported, why."""
+    found = []
+    for name in things.names():
+        try:
+            summary = describe(things.get(name))
+        except LatentPDEError as error:
+            summary = f"not available: {error}"
+        found.append({"name": name, "summary": summary})
+    return found

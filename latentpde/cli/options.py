@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -26,12 +26,18 @@ class Kind(StrEnum):
     point = "point"
 
 
+#: Numbers beyond this cannot be meant.
+MOST = 10**7
+
+
 def parse_bounds(items: list[str]) -> dict[str, tuple[float, float]]:
     """Intervals of coefficients from ``--bounds name=lower:upper``.
 
     >>> parse_bounds(["kappa=0.01:0.2"])
     {'kappa': (0.01, 0.2)}
     """
+    from latentpde.validation import LARGEST
+
     found = {}
     for item in items:
         name, _, interval = item.partition("=")
@@ -39,8 +45,10 @@ def parse_bounds(items: list[str]) -> dict[str, tuple[float, float]]:
             lower, upper = map(float, interval.split(":"))
         except ValueError as error:
             raise UsageError(f"--bounds takes name=lower:upper, such as kappa=0.01:0.2; got {item!r}") from error
-        if not -math.inf < lower < upper < math.inf:
+        if not -LARGEST <= lower < upper <= LARGEST:
             raise UsageError(f"--bounds needs finite numbers, the lower one first; got {item!r}")
+        if name in found:
+            raise UsageError(f"--bounds names {name!r} twice; give each coefficient one interval")
         found[name] = (lower, upper)
     return found
 
@@ -50,6 +58,7 @@ def parse_options(method: str, items: list[str]) -> dict[str, object]:
     from dataclasses import asdict
 
     from latentpde.estimators.base import make_estimator
+    from latentpde.validation import shortened
 
     defaults = asdict(make_estimator(method))
     options = {}
@@ -57,9 +66,13 @@ def parse_options(method: str, items: list[str]) -> dict[str, object]:
         name, equals, text = item.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
-            raise UsageError(f"--option takes name=value, such as num_steps=80; got {item!r}")
+            raise UsageError(f"--option takes name=value, such as num_steps=80; got {shortened(item)}")
         if name not in defaults:
-            raise UsageError(f"method {method!r} has no option {name!r}; it has: {', '.join(defaults) or 'none'}")
+            raise UsageError(
+                f"method {method!r} has no option {shortened(name)}; it has: {', '.join(defaults) or 'none'}"
+            )
+        if name in options:
+            raise UsageError(f"--option names {name!r} twice; give it one value")
         options[name] = _value(text, defaults[name])
     return options
 
@@ -70,14 +83,28 @@ def _value(text: str, default: object) -> object:
         return text
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # text, or brackets within brackets without end
         return text
 
 
-def parse_names(items: list[str] | None) -> list[str]:
+def parse_names(items: list[str] | None, option: str) -> list[str]:
     """Names from a repeatable option whose values may hold several, with commas.
 
-    >>> parse_names(["exact, map", "enkf"])
+    >>> parse_names(["exact, map", "enkf"], "--methods")
     ['exact', 'map', 'enkf']
     """
-    return [name.strip() for item in items or [] for name in item.split(",") if name.strip()]
+    names = [name.strip() for item in items or [] for name in item.split(",")]
+    if "" in names:
+        raise UsageError(f"{option} needs a name between its commas; got {', '.join(map(repr, items or []))}")
+    return names
+
+
+def check_range(value: float | None, option: str, wanted: str, low: float, high: float) -> None:
+    """Raise `UsageError` where a number is not from ``low`` to ``high``, which ``wanted`` says in words."""
+    if value is not None and not low <= value <= high:
+        raise UsageError(f"{option} must be {wanted}, got {value}")
+
+
+def command_line() -> str:
+    """The command as it was given, for the record; names that are not UTF-8 are escaped."""
+    return " ".join(["latentpde", *sys.argv[1:]]).encode("utf-8", "backslashreplace").decode()

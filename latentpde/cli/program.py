@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
@@ -17,7 +19,7 @@ from latentpde.cli.list import list_
 from latentpde.cli.reconstruct import reconstruct
 from latentpde.cli.simulate import simulate
 from latentpde.cli.train import train
-from latentpde.errors import LatentPDEError
+from latentpde.errors import DataError, LatentPDEError
 from latentpde.memory import keep_freed_memory
 
 app = typer.Typer(
@@ -58,13 +60,14 @@ def _root(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors become one clean message and the exit code of their kind."""
     if arguments is None:
-        # as tidy as Ctrl-C: batch systems and service managers send this
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        keep_freed_memory()
+        _prepare_process()
         arguments = sys.argv[1:]
     debug = "--debug" in arguments
     try:
-        app([a for a in arguments if a != "--debug"], prog_name="latentpde")
+        try:
+            app([a for a in arguments if a != "--debug"], prog_name="latentpde")
+        finally:
+            sys.stdout.flush()  # here a full disk can still be told of
     except LatentPDEError as error:
         _fail(str(error), error.exit_code, debug)
     except SystemExit as leaving:
@@ -73,16 +76,38 @@ def main(arguments: list[str] | None = None) -> None:
         raise
     except KeyboardInterrupt:
         _fail("interrupted; nothing was overwritten", 130, debug)
-    except MemoryError:
-        _fail("not enough memory; ask for a lower --resolution, or for fewer cases or draws", 1, debug)
+    except BrokenPipeError:  # the reader, such as `head`, has enough
+        _discard_output()
+        sys.exit(141)
+    except OSError as error:  # the system has refused; what is ours to check was checked before
+        _discard_output()
+        _fail(f"{error.filename or 'cannot write the output'}: {error.strerror or error}", DataError.exit_code, debug)
     except Exception as error:
-        if "can't allocate memory" in str(error):  # torch's way to say it
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # the second is torch's
             _fail("not enough memory; ask for a lower --resolution, or for fewer cases or draws", 1, debug)
         _fail(f"{type(error).__name__}: {error}\nThis is a fault in latentpde; --debug shows where.", 1, debug)
+
+
+def _prepare_process() -> None:
+    """What is right for a program and would be wrong for a library: settings of the whole process."""
+    # as tidy as Ctrl-C: batch systems and service managers send this
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    keep_freed_memory()
+    os.environ["MPLBACKEND"] = "agg"  # pages and files only; another setting may not even exist here
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that is ASCII only, a name that is no UTF-8
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Keep Python from trying again, when it ends, to write what could not be written."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int, debug: bool) -> NoReturn:
     if debug:
         raise
-    print(f"error: {message}", file=sys.stderr)
+    shown = message.encode("utf-8", "backslashreplace").decode()  # names of files may be no UTF-8
+    print(f"error: {shown}", file=sys.stderr)
     sys.exit(code)

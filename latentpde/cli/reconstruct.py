@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from latentpde.cli.options import AsJson, Kind, Quiet, Seed, parse_bounds, parse_options
+from latentpde.cli.options import (
+    MOST,
+    AsJson,
+    Kind,
+    Quiet,
+    Seed,
+    check_range,
+    command_line,
+    parse_bounds,
+    parse_options,
+)
 from latentpde.errors import UsageError
 
 
@@ -19,8 +31,10 @@ def reconstruct(
     output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
     pde: Annotated[str | None, typer.Option(help="PDE family, where the file does not name it.")] = None,
     method: Annotated[str | None, typer.Option(help="See `latentpde list methods`.")] = None,
-    num_draws: Annotated[int, typer.Option(min=1, help="Posterior draws per case.")] = 12,
-    resolution: Annotated[int | None, typer.Option(min=1, help="Cells along the shorter side. By default 128.")] = None,
+    num_draws: Annotated[int, typer.Option(min=1, max=MOST, help="Posterior draws per case.")] = 12,
+    resolution: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="Cells along the shorter side. By default 128.")
+    ] = None,
     seed: Seed = 0,
     kind: Annotated[
         Kind | None, typer.Option("--observed", help="What readings are: pooled for averages over their cells.")
@@ -34,7 +48,7 @@ def reconstruct(
     ] = None,
     source_prior_std: Annotated[float | None, typer.Option(help="Strength of the source beforehand.")] = None,
     num_modes: Annotated[
-        int | None, typer.Option(min=0, help="Fourier modes of the source; 0 for none. By default 12.")
+        int | None, typer.Option(min=0, max=10_000, help="Fourier modes of the source; 0 for none. By default 12.")
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-O", help="Option of the method: num_steps=80. Repeatable.")
@@ -42,28 +56,34 @@ def reconstruct(
     fine_initial: Annotated[
         Path | None, typer.Option(help="NetCDF file with a finer `initial`, in its group `truth` if it has one.")
     ] = None,
+    keep_outliers: Annotated[
+        bool, typer.Option("--keep-outliers", help="Take values as they are that look like gaps, such as -9999.")
+    ] = False,
     keep_draws: Annotated[bool, typer.Option("--keep-draws", help="Also write every draw.")] = False,
     report: Annotated[Path | None, typer.Option(help="Also write a report page about the first case.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Reconstruct the whole field from sparse readings."""
+    from latentpde.estimators import methods
     from latentpde.estimators import reconstruct as run
     from latentpde.estimators.base import DEFAULT_METHOD
-    from latentpde.io.files import check_writable
+    from latentpde.io.files import atomic_path, check_writable
     from latentpde.io.netcdf import open_fine_initial, open_observed, write_netcdf
     from latentpde.io.observations import observation_from_dataset
     from latentpde.io.reconstructions import summary_to_dataset
+    from latentpde.needs import decoding_memory, require_memory
+    from latentpde.posterior import output_grid
     from latentpde.summary import Summary
+    from latentpde.validation import LARGEST, LATEST, SMALLEST
 
-    method = method or DEFAULT_METHOD
-    if noise_std is not None and not 0 < noise_std < math.inf:
-        raise UsageError(f"--noise-std must be positive and finite, got {noise_std}")
-    if not all(0 <= t < math.inf for t in time or []):
-        raise UsageError(f"--time must be finite and not negative, got {', '.join(map(str, time or []))}")
+    method = DEFAULT_METHOD if method is None else method
+    check_range(noise_std, "--noise-std", f"positive and finite, at least {SMALLEST:g}", SMALLEST, LARGEST)
+    for one in time or []:
+        check_range(one, "--time", f"finite and not negative, at most {LATEST:g}", 0.0, LATEST)
     intervals, options = parse_bounds(bounds or []), parse_options(method, option or [])
     paths = [path for path in (observed, output, report) if path is not None]
-    if len({path.resolve() for path in paths}) < len(paths):
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise UsageError("the readings, --output and --report must be different files")
     for path in paths[1:]:
         check_writable(path)
@@ -74,6 +94,17 @@ def reconstruct(
         times=tuple(time) if time else None,
         observed_kind=kind.value if kind else None,
         fine_initial=open_fine_initial(fine_initial) if fine_initial else None,
+        keep_outliers=keep_outliers,
+    )
+    grid = output_grid(observation, resolution)
+    if report is not None and min(grid.shape) < 2:
+        raise UsageError(f"a report needs at least 2 x 2 cells to draw; --resolution gives {grid.shape}")
+    num_draws = num_draws if methods.get(method).has_spread else 1
+    draws_of = range(len(observation)) if keep_draws else [0] if report is not None else []
+    require_memory(
+        decoding_memory(math.prod(grid.shape), len(observation), num_draws, len(draws_of)),
+        f"to decode {num_draws} draw(s) at {grid.shape[0]} x {grid.shape[1]}",
+        "ask for a lower --resolution, fewer draws or fewer cases",
     )
     posterior = run(
         observation,
@@ -88,14 +119,15 @@ def reconstruct(
         **options,
     )
     # decoded once: the file and the page show the same numbers
-    draws_of = range(len(observation)) if keep_draws else [0] if report is not None else []
     summary = Summary.of(posterior, resolution, draws_of=draws_of)
     dataset = summary_to_dataset(posterior, summary, keep_draws)
-    write_netcdf(dataset.assign_attrs(history=" ".join(["latentpde", *sys.argv[1:]])), output)
-    if report is not None:
-        from latentpde.report.page import write_report
+    dataset = dataset.assign_attrs(history=command_line())
+    with atomic_path(output) as file, ExitStack() as stack:  # all that is written is made before any is put in place
+        write_netcdf(dataset, file)
+        if report is not None:
+            from latentpde.report.page import write_report
 
-        write_report(posterior, report, summary=summary)
+            write_report(posterior, stack.enter_context(atomic_path(report)), summary=summary)
     for case in range(len(observation)):
         for warning in posterior.warnings(case):
             print(f"warning, case {case}: {warning}", file=sys.stderr)

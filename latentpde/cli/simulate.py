@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from latentpde.cli.options import Kind, Quiet, Seed
+from latentpde.cli.options import MOST, Kind, Quiet, Seed
 
 
 class Split(StrEnum):
@@ -20,7 +20,7 @@ class Split(StrEnum):
 def simulate(
     regime: Annotated[str, typer.Argument(help="See `latentpde list regimes`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
-    num: Annotated[int, typer.Option(min=1, help="How many cases.")] = 8,
+    num: Annotated[int, typer.Option(min=1, max=MOST, help="How many cases.")] = 8,
     seed: Seed = 0,
     split: Annotated[Split, typer.Option(help="Sets that share nothing.")] = Split.test,
     mask: Annotated[str | None, typer.Option(help="One mask for all cases; see `latentpde list masks`.")] = None,
@@ -28,8 +28,8 @@ def simulate(
     noise_std: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.15,
     source: Annotated[bool, typer.Option(help="Whether the PDE has a source.")] = True,
     observed: Annotated[Kind, typer.Option(help="What a reading is of.")] = Kind.lowres_solve,
-    resolution: Annotated[int, typer.Option(min=4, help="Cells per side of the true field.")] = 128,
-    pooling: Annotated[int, typer.Option(min=1, help="Fine cells per coarse cell and side.")] = 4,
+    resolution: Annotated[int, typer.Option(min=4, max=MOST, help="Cells per side of the true field.")] = 128,
+    pooling: Annotated[int, typer.Option(min=1, max=MOST, help="Fine cells per coarse cell and side.")] = 4,
     time: Annotated[list[float] | None, typer.Option(help="Time of a snapshot; repeat for several.")] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -23,12 +23,13 @@ from latentpde.diffusion.edm import FieldDenoiser, Preconditioning
 from latentpde.diffusion.random_fields import RandomField
 from latentpde.diffusion.schedule import Schedule
 from latentpde.errors import DataError, UsageError
-from latentpde.io.files import write_bytes
+from latentpde.io.files import reason, write_bytes
 from latentpde.latent import Latent, Statistics
 from latentpde.nn import Denoiser, InferenceEncoder, NetworkSize, Units
 from latentpde.nn.fields import NUM_CHANNELS, FieldStatistics
 from latentpde.nn.neural_operator import NeuralOperator, OperatorSize
 from latentpde.pde import Family
+from latentpde.validation import explain
 
 FORMAT = 1
 SHIPPED = "shipped"
@@ -218,7 +219,13 @@ def _units(manifest: Manifest, latent: Latent) -> Units:
 
 
 def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manifest:
-    if not path.exists():
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        content = None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path}: {reason(error)}; give another folder as option weights") from error
+    if content is None:
         what = f"weights of the {role} for {family.name}"
         where = "come with this version" if shipped else f"are in {path.parent} (no {path.name})"
         raise UsageError(
@@ -226,9 +233,9 @@ def _manifest(path: Path, role: str, family: Family, *, shipped: bool) -> Manife
             "option weights"
         )
     try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
-    except (ValidationError, OSError) as error:
-        raise DataError(f"{path} is not a manifest of weights, or is damaged: {error}") from error
+        manifest = Manifest.model_validate_json(content)
+    except ValidationError as error:
+        raise DataError(f"{path} is not a manifest of weights, or is damaged: {explain(error)}") from error
     if manifest.format != FORMAT:
         raise DataError(
             f"{path} has format {manifest.format} (written by latentpde {manifest.latentpde}), and this version reads "

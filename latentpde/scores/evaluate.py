@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latentpde.errors import DataError
+from latentpde.errors import DataError, LatentPDEError
+from latentpde.observation import Observation
 from latentpde.scores.metrics import PSD_FLOOR, crps_from_quantiles, score
 from latentpde.scores.truth import last_true_fields
 
@@ -46,6 +47,8 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
     mean = _fields(reconstruction["mean"], truth.shape[-2:])
     if len(mean) != len(truth):
         raise DataError(f"the reconstruction has {len(mean)} case(s), the cases {len(truth)}: not the same set?")
+    _require_same_rectangle(reconstruction["mean"], field)
+    _require_same_readings(reconstruction, cases)
     draws = _fields(reconstruction["draws"], truth.shape[-2:]) if has_draws else None
     scores = score(mean, truth, draws)
     estimator = "fair" if has_draws else "point"
@@ -72,6 +75,42 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
         "method": str(reconstruction.attrs.get("method", "")),
         "per_case": per_case,
     }
+
+
+def _require_same_rectangle(mean: xr.DataArray, truth: xr.DataArray) -> None:
+    """Raise `DataError` where both have coordinates, and these do not cover the same rectangle."""
+    for axis in ("y", "x"):
+        ends = []
+        for array in (mean, truth):
+            centres = array[axis].values if axis in array.coords else np.zeros(0)
+            if len(centres) < 2 or centres.dtype.kind not in "iuf" or not np.isfinite(centres).all():
+                break
+            half = (centres[-1] - centres[0]) / (len(centres) - 1) / 2
+            ends.append(sorted((float(centres[0] - half), float(centres[-1] + half))))
+        else:
+            if not np.allclose(*ends, rtol=0.0, atol=1e-3 * (ends[1][1] - ends[1][0])):
+                (low, high), (true_low, true_high) = ends
+                raise DataError(
+                    f"the reconstruction runs from {low:g} to {high:g} along {axis}, the truth from {true_low:g} to "
+                    f"{true_high:g}: they must cover the same rectangle"
+                )
+
+
+def _require_same_readings(reconstruction: xr.Dataset, cases: xr.DataTree) -> None:
+    """Raise `DataError` where the reconstruction says what readings it was made from, and the cases have others."""
+    if "readings_crc32" not in reconstruction:
+        return
+    try:
+        own = Observation.from_dataset(cases, noise_std=1.0, keep_outliers=True).fingerprints
+    except LatentPDEError:  # cases that hold truths and no readings
+        return
+    made_from = np.atleast_1d(reconstruction["readings_crc32"].values).tolist()
+    wrong = [case for case, pair in enumerate(zip(made_from, own, strict=False)) if pair[0] != pair[1]]
+    if wrong or len(made_from) != len(own):
+        raise DataError(
+            f"the reconstruction was made from other readings than the cases have (case {wrong[0] if wrong else 0}): "
+            "is it of another file, family, seed or order?"
+        )
 
 
 def _values(array: xr.DataArray) -> np.ndarray:

@@ -27,6 +27,8 @@ def last_true_fields(cases: xr.DataTree) -> xr.DataArray:
     if "truth" not in cases.children or "field" not in cases["truth"]:
         raise DataError("the cases hold no truth to compare with; expected a group 'truth' with a variable 'field'")
     field = cases["truth"].to_dataset()["field"]
+    if 0 in field.shape:
+        raise DataError(f"the true field is empty; its axes have the lengths {dict(field.sizes)}")
     return field.isel(time=-1) if "time" in field.dims else field
 
 

@@ -5,6 +5,7 @@ Each class here is a table of that file, and its fields are explained where they
 
 from __future__ import annotations
 
+import os
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -15,16 +16,29 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from latentpde.diffusion import Schedule
 from latentpde.errors import UsageError
 from latentpde.estimators.map import Map
+from latentpde.io.files import check_readable
+from latentpde.nn.encoders import SMALLEST_SIDE
 from latentpde.nn.presets import PRESETS, NetworkSize
 from latentpde.pde import families
 from latentpde.simulation import regimes
+from latentpde.validation import MOST, shortened
 
 Stage = Literal["encoder", "denoiser_enc", "denoiser_map", "denoiser_true", "fundps"]
+_LARGEST = 1e6  # networks compute in single precision
 STAGES: tuple[Stage, ...] = ("encoder", "denoiser_enc", "denoiser_map", "denoiser_true", "fundps")
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _sensible(self) -> _Table:
+        for name, value in self:
+            for number in value if isinstance(value, tuple) else (value,):
+                most = 2**32 - 1 if name == "seed" else MOST if isinstance(number, int) else _LARGEST
+                if isinstance(number, int | float) and abs(number) > most:
+                    raise ValueError(f"{name} must be at most {most}, got {shortened(number)}")
+        return self
 
 
 class DataTable(_Table):
@@ -232,26 +246,31 @@ def load_config(source: str | Path) -> TrainingConfig:
     """
     path = Path(source)
     shipped = files("latentpde.training") / "configs"
-    if not path.suffix and not path.exists():
+    if not path.suffix and not os.path.lexists(path):
         names = sorted(entry.name.removesuffix(".toml") for entry in shipped.iterdir() if entry.name.endswith(".toml"))
         if str(source) not in names:
-            raise UsageError(f"there is no file {source}; shipped configurations: {', '.join(names)}")
-        text = (shipped / f"{source}.toml").read_text()
+            raise UsageError(f"there is no file {shortened(str(source))}; shipped configurations: {', '.join(names)}")
+        text = (shipped / f"{source}.toml").read_text("utf-8")
     else:
+        check_readable(path, "configuration")
         try:
-            text = path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not text"
-            raise UsageError(f"cannot read the configuration {path}: {reason}") from error
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"cannot read the configuration {path}: it is not text") from error
     try:
         config = TrainingConfig.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{source} is not TOML: {error}") from error
     except ValidationError as error:
         raise UsageError(f"{source} is not a configuration: {_problems(error)}") from error
     if not config.stages:
         raise UsageError(f"{source} trains nothing; add at least one of the tables {', '.join(STAGES)}")
     _ = config.regime_names  # refuses unknown ones
+    side = min(config.data.shape) // config.data.pooling
+    if side < SMALLEST_SIDE:
+        raise UsageError(
+            f"data.shape over data.pooling leaves {side} cells along a side; networks need at least {SMALLEST_SIDE}"
+        )
     return config
 
 

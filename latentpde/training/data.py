@@ -7,6 +7,7 @@ interrupted meets the same readings, and processes that share the work need not 
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from latentpde.errors import DataError
 from latentpde.grid import Grid
 from latentpde.io.tensors import read_tensors, write_tensors
 from latentpde.latent import Latent
+from latentpde.needs import require_memory
 from latentpde.nn import Units
 from latentpde.observation import Observation
 from latentpde.progress import progress
@@ -196,6 +198,8 @@ def _simulate(
     simulation: Simulation, latent: Latent, num: int, fine: bool, label: str, show_progress: bool
 ) -> dict[str, Tensor]:
     coarse = simulation.grid.coarsen(simulation.pooling)
+    cells = 2 * math.prod(coarse.shape) + (math.prod(simulation.shape) // 2 if fine else 0)
+    require_memory(8 * num * (cells + latent.size), f"to hold {num} cases", "simulate fewer (num_per_regime)")
     decoder = Decoder(latent, simulation.extent)
     columns: dict[str, list[Tensor]] = {"initial": [], "clean": [], "z": []}
     with progress(label, num, show=show_progress) as advance, torch.no_grad():

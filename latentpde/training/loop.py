@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from latentpde.errors import DataError, UsageError
+from latentpde.io.files import make_folder
 from latentpde.nn import InferenceEncoder
 from latentpde.nn.neural_operator import OPERATOR_PRESETS
 from latentpde.nn.weights import build, build_fields, load_weights, save_weights
@@ -68,6 +69,7 @@ def train(
         raise UsageError(f"the configuration has no stage {stage!r}; it has: {', '.join(config.stages)}")
     stages: list[Stage] = config.stages if stage is None else [s for s in config.stages if s == stage]
     folder = Path(config.output)
+    make_folder(folder)
     if not resume:
         for name in stages:
             _refuse_to_overwrite(folder, config.family, name)

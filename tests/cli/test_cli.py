@@ -165,7 +165,7 @@ def _coarse_times(ds):
         (with_attributes(), ["--num-modes", "0"]),
         (with_attributes(), ["--resolution", "1"]),
         (with_attributes(), ["--resolution", "3"]),
-        (with_attributes(), ["--num-draws", "1000000000"]),
+        (with_attributes(), ["--num-draws", "1000000"]),
         (with_attributes(), ["--bounds", "kappa=0.01:0.1", "--keep-draws"]),
     ],
 )

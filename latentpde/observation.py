@@ -331,7 +331,7 @@ def _checked_mask(mask, values: Tensor) -> Bool[Tensor, "case time *reading"]:
     if mask is None:
         mask = finite
     else:
-        mask = _like_readings(torch.as_tensor(mask, dtype=torch.bool), values, "mask")
+        mask = _like_readings(_float64(mask, "mask") != 0, values, "mask")
         if bool((mask & ~finite).any()):
             raise DataError(f"{int((mask & ~finite).sum())} readings that the mask marks as observed are NaN")
     empty = (mask.flatten(1).sum(1) == 0).nonzero().flatten().tolist()
@@ -438,8 +438,11 @@ def _like_readings(array: Tensor, values: Tensor, what: str) -> Tensor:
 
 def _float64(array, what: str) -> Tensor:
     try:
+        numbers = np.asarray(array)
+        if numbers.dtype.kind not in "biuf":
+            raise TypeError(f"they are {numbers.dtype}")
         # a copy: what is observed does not change when the caller's array does
-        return torch.tensor(np.asarray(array), dtype=torch.float64)
+        return torch.tensor(numbers, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"the {what} must be numbers, got {type(array).__name__}: {error}") from error
 

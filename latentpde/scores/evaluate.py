@@ -53,7 +53,7 @@ def evaluate(reconstruction: xr.Dataset, cases: xr.DataTree) -> dict[str, Any]:
     scores = score(mean, truth, draws)
     estimator = "fair" if has_draws else "point"
     if has_spread and "quantiles" in reconstruction:
-        levels = reconstruction["quantiles"]["quantile"].values
+        levels = _levels(reconstruction["quantiles"])
         quantiles = _fields(reconstruction["quantiles"], truth.shape[-2:])
         if not has_draws:
             scores["crps"] = crps_from_quantiles(levels, quantiles, truth)
@@ -113,6 +113,17 @@ def _require_same_readings(reconstruction: xr.Dataset, cases: xr.DataTree) -> No
         )
 
 
+def _levels(quantiles: xr.DataArray) -> np.ndarray:
+    """The levels of the quantiles, from their coordinate; raises `DataError` where they are none."""
+    levels = quantiles["quantile"].values if "quantile" in quantiles.coords else np.zeros(0)
+    if not levels.size or levels.dtype.kind != "f" or not ((levels > 0) & (levels < 1)).all():
+        raise DataError(
+            "the quantiles need their levels, numbers between 0 and 1, as the coordinate 'quantile'; found "
+            f"{levels.tolist() or 'none'}"
+        )
+    return levels
+
+
 def _values(array: xr.DataArray) -> np.ndarray:
     """Values in float64 with the axes ``(case, [draw or quantile,] y, x)``, a case axis added where there is none."""
     axes = ("case", *(d for d in ("draw", "quantile") if d in array.dims), "y", "x")
@@ -122,6 +133,8 @@ def _values(array: xr.DataArray) -> np.ndarray:
             f"found {array.dtype} with {', '.join(map(str, array.dims)) or 'none'}"
         )
     sizes = {axis: array.sizes.get(axis, 1) for axis in axes}
+    if 0 in sizes.values():
+        raise DataError(f"{array.name!r} is empty; its axes have the lengths {sizes}")
     return array.variable.set_dims(sizes).values.astype(float)
 
 

@@ -74,6 +74,7 @@ def reconstruct(
     from latentpde.io.reconstructions import summary_to_dataset
     from latentpde.needs import decoding_memory, require_memory
     from latentpde.posterior import output_grid
+    from latentpde.progress import progress
     from latentpde.summary import Summary
     from latentpde.validation import LARGEST, LATEST, SMALLEST
 
@@ -118,12 +119,13 @@ def reconstruct(
         show_progress=not quiet,
         **options,
     )
-    # decoded once: the file and the page show the same numbers
-    summary = Summary.of(posterior, resolution, draws_of=draws_of)
-    dataset = summary_to_dataset(posterior, summary, keep_draws)
-    dataset = dataset.assign_attrs(history=command_line())
-    with atomic_path(output) as file, ExitStack() as stack:  # all that is written is made before any is put in place
-        write_netcdf(dataset, file)
+    with ExitStack() as stack:
+        stack.enter_context(progress("decode and write", 1, show=not quiet))
+        # decoded once: the file and the page show the same numbers
+        summary = Summary.of(posterior, resolution, draws_of=draws_of)
+        dataset = summary_to_dataset(posterior, summary, keep_draws)
+        # all that is written is made before any is put in place
+        write_netcdf(dataset.assign_attrs(history=command_line()), stack.enter_context(atomic_path(output)))
         if report is not None:
             from latentpde.report.page import write_report
 

@@ -63,6 +63,7 @@ class Attributes(BaseModel):
 
 def _plain(value: Any) -> Any:
     """What a file's attribute is in Python: text, a number, or a list without inner lists where there are several."""
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, str | float | int | complex) or value is None:

@@ -70,7 +70,7 @@ def calls():
     for name, values in {
         "values": ("abc", None, 5, [["a"]], np.zeros((0, 8, 8)), good[:1] * np.nan, good + 1j, np.full((8, 8), np.inf)),
         "initial": ("abc", 5, [["a"]], good[:4], good * np.nan),
-        "noise_std": ("a", None, 0.0, -1.0, np.nan, 5e-324, 1e300, good[:4], [0.1, 0.2]),
+        "noise_std": ("a", 0.0, -1.0, np.nan, 5e-324, 1e300, good[:4], [0.1, 0.2]),
         "times": ("a", (), [-1.0], [np.nan], [1e300], [[1.0]], 5j),
         "mask": ("a", good[:4], np.zeros((8, 8), bool)),
         "positions": ("a", [[1.0]], good),

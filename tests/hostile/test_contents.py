@@ -1,11 +1,15 @@
 """Files whose attributes, values or structure are wrong; a row each, read by every command that reads such a file."""
 
 import os
+import warnings
 
 import h5py
 import numpy as np
 import pytest
 from program import TINY, with_attributes
+
+from latentpde.errors import DataError
+from latentpde.io.attributes import Attributes
 
 ATTRIBUTES = {
     "family": ([1.0, 2.0], 5, np.zeros(0), "a" * 300),
@@ -27,6 +31,16 @@ def test_attributes(refuses, case_tree, tmp_path, name, value):
     with_attributes(**{name: value})(case_tree.to_dataset()).to_netcdf(tmp_path / "in.nc", engine="h5netcdf")
     words = "expected one time" if name == "time" and np.shape(value) == (2,) else f"the attribute {name} must be"
     refuses(3, words, "reconstruct", "in.nc", "-o", "o.nc", *TINY)
+
+
+@pytest.mark.parametrize(
+    "value", [np.complex128(1 + 2j), np.array([1 + 2j]), np.array(1j)], ids=["number", "array", "0d"]
+)
+def test_complex_attributes_are_not_cut_to_their_real_part(value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a user's process does with NumPy's warning
+        with pytest.raises(DataError, match="the attribute noise_std must be one positive number"):
+            Attributes.of({"noise_std": value})
 
 
 # Gaps that are written as a number

@@ -47,7 +47,7 @@ from latentpde.progress import progress
 from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real
 
-_OPERATIONS_PER_SECOND = 4e9  # of linear algebra on one core, for an estimate
+_OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algebra; of an evaluation: for an estimate
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
@@ -118,11 +118,12 @@ class Exact(Estimator):
     def needs(self, observation: Observation, latent: Latent, num_draws: int) -> Needs:
         num_readings = int(observation.num_readings.max())
         num_nodes = num_draws + self.num_mean_nodes + self.num_spread_draws
-        one_evaluation = num_readings**3 / 3 + 12 * num_readings * latent.num_source  # as operations
+        num_operations = num_readings**3 / 3 + 12 * num_readings * latent.num_source
+        one_evaluation = max(num_operations / _OPERATIONS_PER_SECOND, _LEAST_SECONDS)
         num_evaluations = 2 * self.sweep + 10 * self.target + num_nodes
         return Needs(
             memory=40 * observation.num_cases * num_nodes * latent.size + 256 * num_readings * latent.num_source,
-            seconds=observation.num_cases * num_evaluations * one_evaluation / _OPERATIONS_PER_SECOND,
+            seconds=observation.num_cases * num_evaluations * one_evaluation,
         )
 
     def estimate(

@@ -19,7 +19,7 @@ class Spread(NamedTuple):
     >>> Spread(std=torch.ones(1, 4), quantiles=torch.zeros(1, 5, 4)).std.shape
     torch.Size([1, 4])
 
-    Attributes:
+    Args:
         std: the standard deviation; NaN for a point estimate.
         quantiles: at the levels that were asked for.
     """

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import cache
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -83,13 +87,33 @@ def in_processes(function: Callable[..., T], tasks: Sequence[tuple], workers: in
         for task in tasks:
             yield function(*task)
         return
-    context = multiprocessing.get_context("spawn")
+    context, others = multiprocessing.get_context("spawn"), multiprocessing.active_children()
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_process) as pool:
         try:
-            for future in as_completed([pool.submit(function, *task) for task in tasks]):
+            with _held(signal.SIGINT):  # a terminal sends it to all; the new processes inherit that they do not hear it
+                futures = [pool.submit(function, *task) for task in tasks]
+            for future in as_completed(futures):
                 yield future.result()
+        except BaseException:
+            for child in multiprocessing.active_children():
+                if child not in others:  # what it is at would be waited for
+                    child.terminate()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _held(number: signal.Signals) -> Iterator[None]:
+    """A signal waits for the block's end; it never comes to processes that are started inside."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def in_fresh_process(function: Callable[..., T], *arguments, **options) -> T:
@@ -116,8 +140,17 @@ def _fresh_processes() -> BaseContext:
 
 
 def _begin_process() -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     keep_freed_memory()
+
+
+def _end_with_parent() -> None:
+    """Where the process that has started this one is killed, nobody takes its results, nor tells it to end."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def run_batch(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -> list[Entry]:
@@ -149,7 +182,8 @@ def run_batch(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None)
                 entries.append(_entry(job, index, {"failed": "the field is not finite"}))
                 continue
             if pictures and job in pictures and index == job.shown:
-                solved.picture(i, with_spread=job.drawn == "spread").save(pictures[job])
+                with _held(signal.SIGTERM):
+                    solved.picture(i, with_spread=job.drawn == "spread").save(pictures[job])
             kinds = {name: str(truth[f"{name}_kind"].values[i]) for name in ("mask", "initial")}
             entries.append(_entry(job, index, {**found[i], **kinds, "seconds": seconds}))
     return entries
@@ -174,4 +208,5 @@ def draw_shown_case(job: Job, path: Path) -> None:
         picture = solve(Part(job, job.shown, job.shown + 1)).picture(0, with_spread=job.drawn == "spread")
     except Exception:
         return
-    picture.save(path)
+    with _held(signal.SIGTERM):
+        picture.save(path)

@@ -15,6 +15,7 @@ from latentpde.cli.bench import bench
 from latentpde.cli.demo import demo
 from latentpde.cli.evaluate import evaluate
 from latentpde.cli.help import Command, Program
+from latentpde.cli.interrupts import send_lost_interrupts_again
 from latentpde.cli.list import list_
 from latentpde.cli.reconstruct import reconstruct
 from latentpde.cli.simulate import simulate
@@ -92,6 +93,7 @@ def _prepare_process() -> None:
     """What is right for a program and would be wrong for a library: settings of the whole process."""
     # as tidy as Ctrl-C: batch systems and service managers send this
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    send_lost_interrupts_again()
     keep_freed_memory()
     os.environ["MPLBACKEND"] = "agg"  # pages and files only; another setting may not even exist here
     for stream in (sys.stdout, sys.stderr):

@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,6 +202,53 @@ def test_a_resumed_run_ends_as_one_that_was_not_stopped(name, num, undisturbed, 
         code, err = _finish(command.start(folder, resume=True))
         assert code == 0, err
         assert _results(folder) == expected
+
+
+def test_processes_of_a_killed_run_end_with_it(tmp_path):
+    """Where the system kills the program alone, as for want of memory, nobody would tell them."""
+    arguments = ["bench", "table1", "--num", "20", "--methods", "pinn", "-o", "results", "--workers", "2"]
+    process = Command(arguments).start(tmp_path)
+    try:
+        deadline = time.monotonic() + 120
+        while len(workers := _workers(process.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert len(workers) == 2
+    finally:
+        process.kill()
+        process.communicate()
+    while (left := [pid for pid in workers if Path(f"/proc/{pid}/cmdline").exists()]) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not left
+
+
+def _workers(pid: int) -> list[int]:
+    """The processes that a run has started to work for it."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    commands = {int(child): Path(f"/proc/{child}/cmdline").read_text() for child in children}
+    return [child for child, command in commands.items() if "spawn_main" in command]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_python_loses_is_sent_again(number):
+    """As in the tidying up of an object, where an exception goes nowhere."""
+    program = f"""
+import signal, sys, time
+from latentpde.cli.interrupts import send_lost_interrupts_again
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+send_lost_interrupts_again()
+class Tidied:
+    def __del__(self):
+        signal.raise_signal({int(number)})
+try:
+    Tidied()
+    time.sleep(60)
+except (KeyboardInterrupt, SystemExit) as heard:
+    print(type(heard).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
+    assert done.stdout.strip() == ("KeyboardInterrupt" if number is signal.SIGINT else "SystemExit")
+    assert not done.stderr
 
 
 def _check_the_end(folder: Path, code: int, err: str, number: signal.Signals, before: set[str]) -> None:

@@ -17,6 +17,7 @@ _HOMES = {
     "Grid": "latentpde.grid",
     "Latent": "latentpde.latent",
     "LatentPDEError": "latentpde.errors",
+    "LatentPDEWarning": "latentpde.errors",
     "Matern": "latentpde.spectra",
     "Observation": "latentpde.observation",
     "Posterior": "latentpde.posterior",

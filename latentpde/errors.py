@@ -1,5 +1,9 @@
 """Errors that people can act on: what was expected, what was found, how to mend it."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class LatentPDEError(Exception):
     """Base of every error raised on purpose; ``exit_code`` is what the command line returns.
@@ -38,3 +42,24 @@ class DataError(LatentPDEError, ValueError):
     """
 
     exit_code = 3
+
+
+class LatentPDEWarning(UserWarning):
+    """A result that is not to be taken as it is: the readings are not explained, or something was assumed.
+
+    The program prints it as a line of its own.
+
+    >>> import warnings
+    >>> import latentpde as lp
+    >>> with warnings.catch_warnings():  # turned into an error, where a script must not go on
+    ...     warnings.simplefilter("error", lp.LatentPDEWarning)
+    ...     posterior = lp.reconstruct(lp.simulate("diffusion", num=1), method="kriging")
+    """
+
+
+@contextmanager
+def no_warnings() -> Iterator[None]:
+    """Raise no `LatentPDEWarning` in this block, where many cases are run and what they would say is counted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LatentPDEWarning)
+        yield

@@ -15,7 +15,7 @@ from latentpde.posterior import Posterior
 from latentpde.spread import Spread, gaussian_quantiles
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FieldPosterior(Posterior):
     """Draws of the field itself, at the snapshots' times: what a method has that knows no latent.
 

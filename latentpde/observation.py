@@ -40,7 +40,7 @@ _DEFAULT_REFINEMENT = 4  # fine cells per coarse cell and side, where the data d
 _AVERAGES_TOLERANCE = 0.5  # of a fine initial state against the coarse one, in standard deviations of the latter
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Observation:
     """Readings of one or many cases. Build one with `from_arrays` or `from_dataset`, which check it.
 
@@ -278,6 +278,17 @@ class Observation:
             return self.fine_grid.analyse(self.fine_initial)
         return unpool_spectrum(self.require_initial(), self.grid, self.pooling)
 
+    def __repr__(self) -> str:
+        counts, noise = self.num_readings, self.noise_std[self.mask]
+        (ny, nx), (height, width) = self.grid.shape, self.grid.extent
+        cases = f"{self.num_cases} case{'s' * (self.num_cases > 1)}" if self.batched else "one case"
+        initial = "no initial state" if self.initial is None else "an initial state"
+        return (
+            f"Observation of {cases}: {_range(counts)} {self.observed} readings at time "
+            f"{some_of([f'{t:g}' for t in self.times])}, noise {_range(noise)}, {initial}, "
+            f"{ny} x {nx} cells on {height:g} x {width:g} (y, x)"
+        )
+
     def __len__(self) -> int:
         return self.num_cases
 
@@ -336,7 +347,7 @@ def _checked_mask(mask, values: Tensor) -> Bool[Tensor, "case time *reading"]:
             raise DataError(f"{int((mask & ~finite).sum())} readings that the mask marks as observed are NaN")
     empty = (mask.flatten(1).sum(1) == 0).nonzero().flatten().tolist()
     if empty:
-        raise DataError(f"no observation at all in case(s) {_some(empty)}: every reading is missing or masked")
+        raise DataError(f"no observation at all in case(s) {some_of(empty)}: every reading is missing or masked")
     return mask
 
 
@@ -399,7 +410,7 @@ def _checked_averages(fine: Tensor, coarse: Tensor | None, grid: Grid) -> Float[
     wrong = (apart > allowed).nonzero().flatten().tolist()
     if wrong:
         raise DataError(
-            f"the fine initial state and the coarse one differ in case(s) {_some(wrong)}: its averages over coarse "
+            f"the fine initial state and the coarse one differ in case(s) {some_of(wrong)}: its averages over coarse "
             f"cells are {float(apart[wrong[0]]):.3g} off; are cases, axes or units mixed up?"
         )
     return coarse
@@ -447,5 +458,11 @@ def _float64(array, what: str) -> Tensor:
         raise DataError(f"the {what} must be numbers, got {type(array).__name__}: {error}") from error
 
 
-def _some(items: list, most: int = 5) -> str:
+def _range(values: Tensor) -> str:
+    low, high = float(values.min()), float(values.max())
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+
+
+def some_of(items: list, most: int = 5) -> str:
+    """The first few of many, for a message."""
     return ", ".join(map(str, items[:most])) + (f" and {len(items) - most} more" if len(items) > most else "")

@@ -15,10 +15,12 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.decoder import Decoder, as_times
+from latentpde.fit import fit_warnings, misfits, readings_of
 from latentpde.grid import Grid
 from latentpde.latent import Latent
 from latentpde.needs import require_memory
-from latentpde.observation import Observation
+from latentpde.observation import Observation, some_of
+from latentpde.operator import ObservationOperator
 from latentpde.spread import QUANTILES, Spread, interval_probability, spread_over_draws, std_over_draws
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 Resolution: TypeAlias = int | tuple[int, int] | None
 
 DEFAULT_RESOLUTION = 128
+_CASES_SHOWN = 3  # by repr
 CHUNK_VALUES = 2**24  # field values decoded at once: 128 MB
 
 
@@ -36,7 +39,7 @@ def output_grid(observation: Observation, resolution: Resolution = None) -> Grid
     return coarse.at_resolution(max(DEFAULT_RESOLUTION, min(coarse.shape)) if resolution is None else resolution)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Posterior(ABC):
     """Draws of the field given an observation.
 
@@ -123,9 +126,47 @@ class Posterior(ABC):
             f"of {self.num_spread_draws} draws; the interval from 0.05 to 0.95 holds {100 * held:.3g} % if calibrated"
         )
 
+    def predicted_readings(self, cases: slice) -> Float[Tensor, "case time *reading"]:
+        """What the mean predicts of the readings of some of the cases, also where nothing was read."""
+        observation, fine = self.observation[cases], self.observation.fine_grid
+        return readings_of(fine.analyse(self.means(cases, fine, observation.times)), observation)
+
+    def misfits(self) -> Float[Tensor, " case"]:
+        """How far the mean is from the readings, per reading and in variances of the noise; see `latentpde.fit`."""
+        observation = self.observation
+        with torch.no_grad():
+            parts = self.parts(observation.fine_grid, len(observation.times))
+            return torch.cat([misfits(observation[some], self.predicted_readings(some)) for some in parts])
+
     def warnings(self, case: int) -> list[str]:
-        """What a reader of one case's result must know before trusting it, as sentences; mostly nothing."""
-        return []
+        """What a reader of one case's result must know before trusting it, as sentences; mostly nothing.
+
+        Every method that `latentpde.reconstruct` has run says here where its mean does not fit the readings (the
+        diagnostic ``misfit``, by a test that a right field fails at most once in 100,000 cases), and some say more.
+        """
+        misfit = self.diagnostics.get("misfit")
+        return [] if misfit is None else fit_warnings(float(misfit[case]), int(self.observation.num_readings[case]))
+
+    def all_warnings(self) -> list[str]:
+        """`warnings` of all cases, each with the cases that it is about, such as ``case 3: ...``."""
+        about: dict[str, list[int]] = {}
+        for case in range(self.observation.num_cases):
+            for sentence in self.warnings(case):
+                about.setdefault(sentence, []).append(case)
+        return [f"case{'s' * (len(own) > 1)} {some_of(own)}: {sentence}" for sentence, own in about.items()]
+
+    def __repr__(self) -> str:
+        num_cases = self.observation.num_cases
+        shown = [f"  case {case}: {self._describe(case)}" for case in range(min(num_cases, _CASES_SHOWN))]
+        more = [f"  and {num_cases - len(shown)} more cases"] if num_cases > len(shown) else []
+        draws = f"{self.num_draws} draw{'s' * (self.num_draws > 1)} of each case" if self.has_spread else "one estimate"
+        head = f"{type(self).__name__} by {self.method}, {draws}, from the"
+        return "\n".join([head, f"  {self.observation!r}", *shown, *more])
+
+    def _describe(self, case: int) -> str:
+        """One case in a line: whether it is to be trusted."""
+        found = self.warnings(case)
+        return f"not to be trusted. {found[0]}" if found else "trusted"
 
     def noise_stds(self, case: int) -> Float[Tensor, " reading"]:
         """Standard deviation of the noise of each reading of a case, as it was given or, by a method that infers it, as
@@ -255,7 +296,7 @@ class Posterior(ABC):
         return array if self.observation.batched else array.isel(case=0)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PDEPosterior(Posterior):
     """A posterior that also knows the PDE: its coefficients and its source."""
 
@@ -292,6 +333,15 @@ class PDEPosterior(Posterior):
         )
         return self._without_spare_case(array)
 
+    def _describe(self, case: int) -> str:
+        names, theta = self.latent.family.coefficient_names, self.spread_thetas[case]
+        stds = std_over_draws(theta[None])[0]
+        values = [
+            f"{name} {mean:.3g}" + (f" ± {std:.2g}" if self.has_spread else "")
+            for name, mean, std in zip(names, theta.mean(0).tolist(), stds.tolist(), strict=True)
+        ]
+        return f"{', '.join(values)}; {super()._describe(case)}"
+
     def coefficient_spread(self) -> Spread:
         """Standard deviation and quantiles of the coefficients, at `latentpde.spread.QUANTILES`."""
         return spread_over_draws(self.spread_thetas, QUANTILES)
@@ -323,7 +373,7 @@ class InitialStates(Protocol):
     def __getitem__(self, cases: slice) -> Complex[Tensor, "case draw row col"]: ...
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LatentPosterior(PDEPosterior):
     """Draws of the latent; every field it gives solves the PDE exactly.
 
@@ -362,3 +412,7 @@ class LatentPosterior(PDEPosterior):
 
     def sources(self, cases: slice, grid: Grid) -> Float[Tensor, "case draw y x"]:
         return self.decoder.source(self.z[cases], grid)
+
+    def predicted_readings(self, cases: slice) -> Float[Tensor, "case time *reading"]:
+        # by the coarse solve, where readings are cells of one
+        return ObservationOperator(self.observation[cases], self.decoder).predict(self.z[cases]).mean(1)

@@ -17,6 +17,7 @@ CORE = (
     "decoder",
     "domain",
     "field_posterior",
+    "fit",
     "grid",
     "latent",
     "observation",

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from latentpde.bench.jobs import Job, Part
 from latentpde.bench.pictures import Picture
+from latentpde.errors import no_warnings
 from latentpde.estimators import reconstruct
 from latentpde.estimators.base import DEFAULT_SOURCE_PRIOR_STD
 from latentpde.observation import Observation
@@ -112,9 +113,10 @@ def solve(*parts: Part, seed: int | None = None) -> Solved:
     if job.family is not None:  # nothing of what made the cases is given away
         options |= {"bounds": get_family(job.family).bounds, "source_prior_std": DEFAULT_SOURCE_PRIOR_STD}
     seed = start if seed is None else seed
-    posterior = reconstruct(
-        observation, job.family, method=job.row.method, num_draws=job.row.num_draws, seed=seed, **options
-    )
+    with no_warnings():
+        posterior = reconstruct(
+            observation, job.family, method=job.row.method, num_draws=job.row.num_draws, seed=seed, **options
+        )
     return Solved(parts, posterior, cases)
 
 

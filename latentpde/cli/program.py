@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
@@ -20,7 +23,7 @@ from latentpde.cli.list import list_
 from latentpde.cli.reconstruct import reconstruct
 from latentpde.cli.simulate import simulate
 from latentpde.cli.train import train
-from latentpde.errors import DataError, LatentPDEError
+from latentpde.errors import DataError, LatentPDEError, LatentPDEWarning
 from latentpde.memory import keep_freed_memory
 
 app = typer.Typer(
@@ -66,7 +69,8 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in arguments
     try:
         try:
-            app([a for a in arguments if a != "--debug"], prog_name="latentpde")
+            with _printed_warnings():
+                app([a for a in arguments if a != "--debug"], prog_name="latentpde")
         finally:
             sys.stdout.flush()  # here a full disk can still be told of
     except LatentPDEError as error:
@@ -105,6 +109,22 @@ def _discard_output() -> None:
     """Keep Python from trying again, when it ends, to write what could not be written."""
     if isinstance(sys.stdout, TextIOWrapper):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _printed_warnings() -> Iterator[None]:
+    """Print each of our warnings as one line; those of others stay as Python has them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LatentPDEWarning)
+        show = warnings.showwarning
+
+        def show_line(message, category, *where) -> None:
+            if not issubclass(category, LatentPDEWarning):
+                return show(message, category, *where)
+            print(f"warning, {message}", file=sys.stderr)
+
+        warnings.showwarning = show_line
+        yield
 
 
 def _fail(message: str, code: int, debug: bool) -> NoReturn:

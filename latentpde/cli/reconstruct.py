@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -130,9 +129,6 @@ def reconstruct(
             from latentpde.report.page import write_report
 
             write_report(posterior, stack.enter_context(atomic_path(report)), summary=summary)
-    for case in range(len(observation)):
-        for warning in posterior.warnings(case):
-            print(f"warning, case {case}: {warning}", file=sys.stderr)
     if as_json:
         done = {"output": str(output), "num_cases": len(observation), "method": posterior.method}
         print(json.dumps(done | {"settings": posterior.settings}))

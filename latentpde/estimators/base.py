@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from latentpde.decoder import Decoder
-from latentpde.errors import UsageError
+from latentpde.errors import LatentPDEWarning, UsageError
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
@@ -99,6 +100,8 @@ def reconstruct(
 ) -> Posterior:
     """Reconstruct the field behind sparse readings, with the PDE's coefficients and source.
 
+    Raises a `latentpde.LatentPDEWarning` for what `Posterior.warnings` says of a case.
+
     Args:
         observation: an `Observation`, or a dataset in the layout of ``cases.nc``, whose truths are not looked at, or
             the path of such a file.
@@ -137,7 +140,13 @@ def reconstruct(
         observation.require_benchmark(method)
     mend = "ask for fewer draws, modes or cases, or for less effort"
     estimator.needs(observation, latent, num_draws).check(estimator.name, mend, show=show_progress)
-    return estimator.estimate(observation, latent, num_draws=num_draws, seed=seed, show_progress=show_progress)
+    posterior = estimator.estimate(observation, latent, num_draws=num_draws, seed=seed, show_progress=show_progress)
+    if "misfit" not in posterior.diagnostics:
+        found = {"misfit": posterior.misfits().numpy(), **posterior.diagnostics}
+        posterior = replace(posterior, diagnostics=found)
+    for sentence in posterior.all_warnings():
+        warnings.warn(sentence, LatentPDEWarning, stacklevel=2)
+    return posterior
 
 
 def make_estimator(method: str, **options) -> Estimator:

@@ -27,7 +27,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
-from latentpde.errors import UsageError
+from latentpde.errors import UsageError, no_warnings
 from latentpde.estimators import reconstruct
 from latentpde.posterior import LatentPosterior, Posterior
 from latentpde.progress import progress
@@ -110,7 +110,8 @@ def simulation_based_calibration(
         for first, last in pairwise(edges):
             cases = simulation.cases(first, last)
             # Another seed for each batch: the cases must not share their randomness.
-            posterior = reconstruct(cases, method=method, num_draws=num_draws, seed=seed + first, **options)
+            with no_warnings():
+                posterior = reconstruct(cases, method=method, num_draws=num_draws, seed=seed + first, **options)
             if not posterior.has_spread:
                 raise UsageError(
                     f"method {method!r} returns a point estimate without a spread, so it has no calibration to check; "

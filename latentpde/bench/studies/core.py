@@ -18,6 +18,7 @@ from latentpde.bench.jobs import cases_of
 from latentpde.bench.lines import Line
 from latentpde.bench.solving import true_fields
 from latentpde.bench.tables import Table
+from latentpde.errors import no_warnings
 from latentpde.estimators import reconstruct
 from latentpde.scores.metrics import score
 
@@ -80,7 +81,8 @@ def solve_at_once(regime: str, num: int) -> dict[str, Any]:
     """Scores of `map` on the first test cases of a regime, all in one batch, and how many it solves in a second."""
     cases = cases_of(regime).cases(0, num)
     start = time.perf_counter()
-    mean = reconstruct(cases, method="map", num_draws=1).mean().values
+    with no_warnings():
+        mean = reconstruct(cases, method="map", num_draws=1).mean().values
     seconds = time.perf_counter() - start
     scores = score(mean, true_fields(cases))
     found = {name: round(float(np.mean(v)), 4) for name, v in scores.items() if np.isfinite(v).all()}

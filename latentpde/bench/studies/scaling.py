@@ -30,6 +30,7 @@ def cost(regime: str, *, coarse: int = 32, readings: int = 51, snapshots: int = 
         snapshots: at how many times.
         output: cells of the output along an axis.
     """
+    from latentpde.errors import no_warnings
     from latentpde.estimators import reconstruct
     from latentpde.observation import Observation
     from latentpde.simulation import regimes, simulate
@@ -41,7 +42,8 @@ def cost(regime: str, *, coarse: int = 32, readings: int = 51, snapshots: int = 
     )
     observation = Observation.from_dataset(cases)
     before, start = _peak(), time.perf_counter()
-    posterior = reconstruct(observation, num_draws=12)
+    with no_warnings():
+        posterior = reconstruct(observation, num_draws=12)
     middle = time.perf_counter()
     _ = posterior.mean(output).values, posterior.draws(output).values
     end = time.perf_counter()

@@ -18,6 +18,7 @@ import torch
 from latentpde.bench.benchmark import Items, Plan, Study
 from latentpde.bench.lines import Line
 from latentpde.bench.tables import Table
+from latentpde.errors import no_warnings
 from latentpde.estimators import reconstruct
 from latentpde.simulation import simulate
 
@@ -85,7 +86,8 @@ class Speed(Study):
 def seconds(method: str, case: xr.DataTree) -> float:
     """The time that a method takes for one case, from the call to mean and draws."""
     start = time.perf_counter()
-    posterior = reconstruct(case, method=method, num_draws=NUM_DRAWS)
+    with no_warnings():
+        posterior = reconstruct(case, method=method, num_draws=NUM_DRAWS)
     _ = posterior.mean().values, posterior.draws().values
     return time.perf_counter() - start
 
@@ -102,7 +104,8 @@ def share_of_time(cases: list[xr.DataTree]) -> dict[str, float]:
         begin = time.perf_counter()
         profile.enable()
         for case in cases:
-            posterior = reconstruct(case, method="exact", num_draws=NUM_DRAWS)
+            with no_warnings():
+                posterior = reconstruct(case, method="exact", num_draws=NUM_DRAWS)
             start = time.perf_counter()
             _ = posterior.mean().values, posterior.draws().values
             decoding += time.perf_counter() - start

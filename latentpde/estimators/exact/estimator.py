@@ -36,9 +36,10 @@ from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.model import Draws, Model, Problem
 from latentpde.estimators.exact.parameters import Parameters
-from latentpde.estimators.exact.posterior import DrawnStates, ExactPosterior, explained
+from latentpde.estimators.exact.posterior import DrawnStates, ExactPosterior
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.seeds import case_seeds, derived_seed
+from latentpde.fit import is_explained
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
@@ -271,7 +272,7 @@ def _describe(samples: WeightedSamples, parameters: Parameters, model: Model, mi
         "num_evaluations": np.array(samples.num_evaluations),
         "num_rounds": np.array(samples.num_rounds),
         "misfit": np.array(misfit),
-        "trusted": np.array(samples.trusted and explained(misfit, len(model.likelihood.values))),
+        "trusted": np.array(samples.trusted and is_explained(misfit, len(model.likelihood.values))),
         "coefficient_mean": mean[:num],
         "coefficient_std": std[:num],
         **levels,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from jaxtyping import Complex, Float
-from scipy.special import chdtrc
 from torch import Tensor
 
 from latentpde.decoder import as_times
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.initial_state import InitialState
+from latentpde.fit import is_explained
 from latentpde.grid import Grid, at_points, resample
 from latentpde.posterior import CHUNK_VALUES, InitialStates, LatentPosterior
 from latentpde.spread import Spread, spread_over_draws, std_over_draws
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _NODES_AT_ONCE = 16  # small enough for caches
-_UNLIKELY = 1e-5  # probability of a misfit
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,7 @@ class DrawnStates:
         return torch.stack([state.draw(own, self.num_draws, seed=seed) for state, own, seed in chosen])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ExactPosterior(LatentPosterior):
     """Exact draws, a mean that averages over many more coefficients than there are draws, and a spread that is taken
     over more draws than are kept.
@@ -253,7 +252,7 @@ class ExactPosterior(LatentPosterior):
         notes = {name: value[case] for name, value in self.diagnostics.items()}
         if notes["trusted"]:
             return []
-        if not explained(float(notes["misfit"]), int(self.observation.mask[case].sum())):
+        if not is_explained(float(notes["misfit"]), int(self.observation.num_readings[case])):
             return [
                 f"The readings are not explained: their misfit is {notes['misfit']:.1f} where 1 is expected. Either "
                 "their noise is larger than stated, or another PDE is at work, or the bounds exclude the truth."
@@ -266,9 +265,3 @@ class ExactPosterior(LatentPosterior):
     def source_means(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
         # the source is linear in the latent
         return self.decoder.source(self.mean_z[cases].mean(1), grid)
-
-
-def explained(misfit: float, num_readings: int) -> bool:
-    """Readings that the best coefficients do not explain mean that noise is understated, that the PDE is another, or
-    that the search found the wrong place: in each case the result is not to be trusted."""
-    return bool(chdtrc(num_readings, misfit * num_readings) > _UNLIKELY)

@@ -38,7 +38,7 @@ _FIELDS_AT_ONCE = 48
 _COARSENING = 2
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FunDPSPosterior(FieldPosterior):
     """Drawn fields, and in what the readings differ from what the network was trained on.
 
@@ -49,7 +49,7 @@ class FunDPSPosterior(FieldPosterior):
     training_mismatch: list[str] = field(default_factory=list)
 
     def warnings(self, case: int) -> list[str]:
-        return self.training_mismatch
+        return [*self.training_mismatch, *super().warnings(case)]
 
 
 @dataclass(frozen=True, kw_only=True)

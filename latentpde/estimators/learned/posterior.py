@@ -19,19 +19,19 @@ from latentpde.operator import ObservationOperator
 from latentpde.posterior import LatentPosterior
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LearnedPosterior(LatentPosterior):
     """Draws of latents that networks proposed.
 
     Args:
         training_mismatch: in what the observation differs from what the networks were trained on, as sentences; the
-            same for all cases, and what `warnings` returns.
+            same for all cases, and among what `warnings` returns.
     """
 
     training_mismatch: list[str] = field(default_factory=list)
 
     def warnings(self, case: int) -> list[str]:
-        return self.training_mismatch
+        return [*self.training_mismatch, *super().warnings(case)]
 
 
 def learned_posterior(

@@ -53,7 +53,7 @@ _CHECK_EVERY = 50  # steps between looks at which state is the best so far
 _NUM_FINAL_POINTS = 2048  # at which the diagnostics' losses are taken
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PinnPosterior(PDEPosterior):
     """Trained networks: a point estimate at any place and time.
 

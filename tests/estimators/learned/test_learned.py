@@ -170,7 +170,7 @@ def test_a_warm_start_is_kept_where_hardly_any_noise_is_added():
 
 def test_readers_are_warned_of_what_networks_have_not_seen():
     known = {"bounds": families.get("advection_diffusion").bounds, "source_prior_std": 0.5}
-    assert run("enc", data=observation(times=(0.25,)), **known).warnings(0) == []
+    assert run("enc", data=observation(times=(0.25,)), **known).training_mismatch == []
     for options, about in (
         ({"data": observation(times=(0.2,)), **known}, "at times"),
         ({"data": observation(noise_std=0.5), **known}, "noise"),

@@ -15,6 +15,7 @@ What a candidate would have read, and how far that is from the readings, is `lat
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,9 +27,10 @@ from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
 from latentpde.domain import Domain
-from latentpde.errors import DataError, UsageError
+from latentpde.errors import DataError, LatentPDEWarning, UsageError
 from latentpde.fill_values import refuse_fill_values
 from latentpde.grid import Grid, average_pool, unpool_spectrum
+from latentpde.pde import get_family
 from latentpde.tables import check_table
 from latentpde.validation import LARGEST, LATEST, MOST, SMALLEST, shortened
 
@@ -103,7 +105,7 @@ class Observation:
         values,
         initial=None,
         *,
-        times=(1.0,),
+        times=None,
         noise_std: Any,
         mask=None,
         grid: Grid | None = None,
@@ -125,7 +127,8 @@ class Observation:
             values: ``([case,] [time,] y, x)`` for cells, ``([case,] [time,] sensor)`` for points; the time
                 axis may be left out where there is one snapshot. NaN means no reading.
             initial: ``([case,] y, x)``.
-            times: one per snapshot, not negative.
+            times: one per snapshot, not negative. Without any, time 1 is assumed, with a warning unless ``family`` is
+                of order 0 and knows no time.
             noise_std: one positive number, or one per reading: shaped as the readings, with or without case and time;
                 ``None`` where it is not known, and a method is to infer it.
             mask: true where a reading counts, shaped likewise; all finite readings by default.
@@ -137,7 +140,13 @@ class Observation:
             keep_outliers: take values as they are that look like gaps written as a number, such as -9999.
         """
         kind = _checked_kind(observed, positions)
-        times = _checked_times(times)
+        if times is None and (family is None or get_family(family).order):
+            warnings.warn(
+                "no times were given: the readings are taken to be of one snapshot at time 1; pass times",
+                LatentPDEWarning,
+                stacklevel=2,
+            )
+        times = _checked_times((1.0,) if times is None else times)
         values, batched = _checked_readings(values, len(times), kind)
         mask = _checked_mask(mask, values)
         noise_std = _checked_noise(noise_std, values, mask)
@@ -460,6 +469,8 @@ def _float64(array, what: str) -> Tensor:
 
 def _range(values: Tensor) -> str:
     low, high = float(values.min()), float(values.max())
+    if not low <= high:  # NaN, of noise that is not known
+        return "unknown"
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 

@@ -221,8 +221,8 @@ class Posterior(ABC):
         holds less: `latentpde.spread.interval_probability` says how much.
         """
 
-        def decode(*args) -> Tensor:
-            return self.spreads(*args, levels).quantiles
+        def decode(cases: slice, grid: Grid, when: Tensor) -> Tensor:
+            return self.spreads(cases, grid, when, levels).quantiles
 
         return self._map("quantiles", decode, resolution, times, ("quantile",)).assign_coords(quantile=list(levels))
 

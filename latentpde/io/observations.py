@@ -6,14 +6,16 @@ The guide describes the layout. `latentpde.io.netcdf` moves datasets to and from
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latentpde.errors import DataError
+from latentpde.errors import DataError, LatentPDEWarning
 from latentpde.grid import Grid
 from latentpde.io.attributes import Attributes
+from latentpde.io.names import check_names
 from latentpde.io.netcdf import open_observed
 from latentpde.observation import Observation
 from latentpde.pde import families, get_family
@@ -76,6 +78,11 @@ def observation_from_dataset(
     if 0 in observed.shape:
         raise DataError(f"'observed' is empty; its axes have the lengths {dict(observed.sizes)}")
     points, batched = "sensor" in observed.dims, "case" in observed.dims
+    overrides = {"family": family, "noise_std": noise_std, "time": times, "extent": extent}
+    overrides |= {"observed_kind": observed_kind, "initial": fine_initial}
+    check_names(
+        dataset, () if points else _axes(observed), [name for name, value in overrides.items() if value is not None]
+    )
     initial, grid = _initial_and_grid(dataset, observed, points, extent, attributes.extent)
     kind = observed_kind or attributes.observed_kind or ("point" if points else "lowres-solve")
     known = _known(attributes, family)
@@ -259,7 +266,17 @@ def _times(dataset, observed, family: str | None, given, stated: list[float] | N
     given = stated if given is None else given
     if given is None and family is None:
         raise DataError("the data do not say when they were taken; add an attribute time, or pass --time")
-    times = np.atleast_1d(np.array(get_family(family or "").default_time if given is None else given, dtype=float))
+    if given is None:
+        chosen = get_family(family or "")
+        given = chosen.default_time
+        if chosen.order:
+            warnings.warn(
+                f"the data do not say when they were taken: time {given:g} is assumed, the default of {chosen.name}; "
+                "add an attribute time, or pass --time",
+                LatentPDEWarning,
+                stacklevel=4,
+            )
+    times = np.atleast_1d(np.array(given, dtype=float))
     num_snapshots = observed.sizes.get("time", 1)
     if times.shape != (num_snapshots,):
         raise DataError(

@@ -22,6 +22,7 @@ NAMES = {
     "num_evaluations",
     "num_rounds",
     "misfit",
+    "prior_to_noise",
     "trusted",
     "coefficient_mean",
     "coefficient_std",

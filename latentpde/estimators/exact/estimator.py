@@ -36,10 +36,11 @@ from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.model import Draws, Model, Problem
 from latentpde.estimators.exact.parameters import Parameters
-from latentpde.estimators.exact.posterior import DrawnStates, ExactPosterior
+from latentpde.estimators.exact.posterior import MOST_PRIOR_TO_NOISE, DrawnStates, ExactPosterior
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.seeds import case_seeds, derived_seed
 from latentpde.fit import is_explained
+from latentpde.grid import wavenumbers
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
@@ -195,7 +196,7 @@ class Exact(Estimator):
             spread=spread,
             mean=mean,
             mean_initial_hat=states,
-            diagnostics=_describe(samples, parameters, model, misfit),
+            diagnostics=_describe(samples, parameters, model, misfit, _prior_to_noise(model, mean.own_parameters)),
         )
 
     def search(
@@ -258,7 +259,22 @@ def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:
     return stds
 
 
-def _describe(samples: WeightedSamples, parameters: Parameters, model: Model, misfit: float) -> dict[str, np.ndarray]:
+def _prior_to_noise(model: Model, parameters: Float[Tensor, "node parameter"]) -> float:
+    """How much larger the variance is that the source's prior gives a steady field than that of the noise, at the most;
+    beyond `MOST_PRIOR_TO_NOISE` double precision cannot tell what the readings leave of it. Other fields are bounded by
+    their time."""
+    latent, noise = model.decoder.latent, model.likelihood.noise
+    if latent.family.order or not latent.num_modes or noise.inferred:
+        return 0.0
+    k = wavenumbers((2 * latent.num_modes, latent.num_modes), model.decoder.extent)
+    theta = parameters[:, : latent.num_coefficients]
+    response = latent.family.source_response(k, torch.ones(1, dtype=torch.float64), theta).abs() ** 2
+    return float(latent.source_prior_std**2 * response.flatten(1).mean(1).max() / noise.known.min())
+
+
+def _describe(
+    samples: WeightedSamples, parameters: Parameters, model: Model, misfit: float, prior_to_noise: float
+) -> dict[str, np.ndarray]:
     values, weights = (parameters.at(samples.points) * model.units_of_parameters).numpy(), np.exp(samples.log_weights)
     mean = weights @ values
     std = np.sqrt(weights @ (values - mean) ** 2)
@@ -272,7 +288,12 @@ def _describe(samples: WeightedSamples, parameters: Parameters, model: Model, mi
         "num_evaluations": np.array(samples.num_evaluations),
         "num_rounds": np.array(samples.num_rounds),
         "misfit": np.array(misfit),
-        "trusted": np.array(samples.trusted and is_explained(misfit, len(model.likelihood.values))),
+        "prior_to_noise": np.array(prior_to_noise),
+        "trusted": np.array(
+            samples.trusted
+            and is_explained(misfit, len(model.likelihood.values))
+            and prior_to_noise < MOST_PRIOR_TO_NOISE
+        ),
         "coefficient_mean": mean[:num],
         "coefficient_std": std[:num],
         **levels,

@@ -2,7 +2,8 @@ r"""What is known of a case's initial state: its coarse cells, exactly or with n
 
 The coarse state is Gaussian, :math:`c \sim N(\hat c, V)` with :math:`V` circulant (zero where the cells are exact);
 given it, the fine state is drawn with the cells' averages right (`latentpde.estimators.exact.subgrid`). Where a fine
-initial state was given, nothing is left to draw.
+initial state was given, nothing is left to draw. Of noisy cells the prior's spectrum is fitted to what they deviate
+from their mean by, and that mean has a flat prior: no level is more likely than another beforehand.
 """
 
 from __future__ import annotations
@@ -48,14 +49,16 @@ class InitialState:
         if case.fine_initial is not None:
             return cls._of_fine(case, noise_std)
         grid, coarse = case.grid, case.require_initial()[0]
-        subgrid = Subgrid.fit(coarse, grid, case.refinement)
+        subgrid = Subgrid.fit(coarse, grid, case.refinement, noise_power=noise_std**2 / coarse.numel())
         power = None
         if noise_std:
             prior_power = subgrid.coarse_power
             noise_power = noise_std**2 / coarse.numel()
             gain = prior_power / (prior_power + noise_power)
-            coarse = torch.fft.irfft2(gain * torch.fft.rfft2(coarse), s=grid.shape)
             power = prior_power * (1 - gain)
+            # the spectrum says nothing of the field's level, which is the cells' own
+            gain[0, 0], power[0, 0] = 1.0, noise_power
+            coarse = torch.fft.irfft2(gain * torch.fft.rfft2(coarse), s=grid.shape)
         lowres = case.observed == "lowres-solve"
         mean_hat = grid.analyse(coarse) if lowres else unpool_spectrum(coarse, grid, case.pooling)
         std = None

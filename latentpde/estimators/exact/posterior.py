@@ -23,6 +23,7 @@ from latentpde.spread import Spread, spread_over_draws, std_over_draws
 if TYPE_CHECKING:
     import xarray as xr
 
+MOST_PRIOR_TO_NOISE = 1e13  # variance of the field under the prior; beyond, its posterior is lost to rounding
 _NODES_AT_ONCE = 16  # small enough for caches
 
 
@@ -252,6 +253,13 @@ class ExactPosterior(LatentPosterior):
         notes = {name: value[case] for name, value in self.diagnostics.items()}
         if notes["trusted"]:
             return []
+        if notes["prior_to_noise"] >= MOST_PRIOR_TO_NOISE:
+            return [
+                f"The prior allows fields whose variance is {notes['prior_to_noise']:.0e} times that of the noise, and "
+                "double precision cannot tell what the readings leave of them: mean and spread are rounding errors. "
+                "Some coefficient lets a part of the field grow almost without limit, as k near 0 does in helmholtz; "
+                "raise its lower bound."
+            ]
         if not is_explained(float(notes["misfit"]), int(self.observation.num_readings[case])):
             return [
                 f"The readings are not explained: their misfit is {notes['misfit']:.1f} where 1 is expected. Either "

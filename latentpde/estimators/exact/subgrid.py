@@ -14,6 +14,8 @@ The fit maximises Whittle's likelihood :math:`-\sum_n (\log \lambda_n + |\hat c_
 coefficients, where :math:`\lambda_n` is what the prior gives *after* averaging and folding. It is the mean power that
 it matches, so a spectrum of a few strong lines, as sharp fronts have, is not mistaken for a weak one, as it is by a
 straight line through log powers. Only the upper half of the resolved modes is used: the fit is there to be continued.
+Where the cells are noisy, :math:`\lambda_n` includes the noise and all modes but the mean are used, because the prior
+then also decides how far each of them is believed.
 """
 
 from __future__ import annotations
@@ -53,9 +55,19 @@ class Subgrid:
     steepening: float = STEEPENING
 
     @classmethod
-    def fit(cls, coarse: Float[Tensor, "y x"], grid: Grid, factor: int, *, steepening: float = STEEPENING) -> Subgrid:
-        """Level and slope for one coarse state."""
+    def fit(
+        cls,
+        coarse: Float[Tensor, "y x"],
+        grid: Grid,
+        factor: int,
+        *,
+        noise_power: float = 0.0,
+        steepening: float = STEEPENING,
+    ) -> Subgrid:
+        """Level and slope for one coarse state, whose coefficients have noise of this power on them."""
         power = torch.fft.rfft2(coarse, norm="forward").abs() ** 2
+        if noise_power:
+            return cls._fit_noisy(power, grid, factor, noise_power, steepening)
         band = _fit_band(grid)
         expected = _coarse_powers(grid, factor, steepening)[:, band]
         if not bool(band.any()):
@@ -64,6 +76,27 @@ class Subgrid:
         cost = torch.log(level) + torch.log(expected).mean(1)
         best = int(cost.argmin())
         return cls(grid, factor, float(level[best]), float(_SLOPES[best]), steepening)
+
+    @classmethod
+    def _fit_noisy(
+        cls, power: Float[Tensor, "y half_x"], grid: Grid, factor: int, noise_power: float, steepening: float
+    ) -> Subgrid:
+        """The same with noise, to all modes but the mean: the upper ones may hold nothing else."""
+        expected = _coarse_powers(grid, factor, steepening).flatten(1)[:, 1:]
+        power = power.flatten()[1:]
+        best = cls(grid, factor, _LEAST_LEVEL, float(_SLOPES[-1]), steepening)
+        if not power.numel():
+            return best
+        least = torch.inf
+        shares = torch.logspace(-6, 2, 161, dtype=torch.float64)  # of the mean power that the prior explains
+        for slope, shape in zip(_SLOPES.tolist(), expected, strict=True):
+            levels = shares * power.mean() / shape.mean()
+            total = levels[:, None] * shape + noise_power
+            cost = (torch.log(total) + power / total).mean(1)
+            if cost.min() < least:
+                least = float(cost.min())
+                best = cls(grid, factor, max(float(levels[cost.argmin()]), _LEAST_LEVEL), slope, steepening)
+        return best
 
     @classmethod
     def of_variance(cls, grid: Grid, factor: int, variance: float, slope: float) -> Subgrid:

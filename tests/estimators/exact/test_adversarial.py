@@ -8,10 +8,12 @@ import torch
 from exact_case import NAMES, Case, Quadrature, check_honest
 from scipy.special import logsumexp
 
+from latentpde.estimators import reconstruct
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.model import Model
 from latentpde.observation import Observation
 from latentpde.pde import families
+from latentpde.simulation import simulate
 
 CORNER = np.zeros((12, 12), dtype=bool)
 CORNER[:4, :4] = True
@@ -106,6 +108,15 @@ def test_readings_that_nothing_explains_are_not_trusted(family):
     assert not found.diagnostics["trusted"].any()
     assert "not explained" in found.warnings(0)[0]
     assert not good.estimate().warnings(0)
+
+
+def test_a_field_that_nothing_restrains_is_not_trusted():
+    """With k near 0 a uniform source lifts the field without limit, and rounding is all that is left of it."""
+    data = simulate("helmholtz", num=1, seed=5, shape=(64, 64))
+    good, bad = (reconstruct(data, bounds={"k": (k / 2, k)}, sweep=64) for k in (1e-2, 1e-4))
+    assert not good.warnings(0)
+    assert "rounding errors" in bad.warnings(0)[0]
+    assert not bad.diagnostics["trusted"].any()
 
 
 @pytest.mark.parametrize("constant", [0.0, 2.0])

@@ -5,16 +5,26 @@ packages with an entry point of the group ``latentpde.families``.
 """
 
 from latentpde.pde.advection_diffusion import AdvectionDiffusion
+from latentpde.pde.advection_diffusion_decay import AdvectionDiffusionDecay
 from latentpde.pde.base import Coefficient, Family, check_family
 from latentpde.pde.fractional_diffusion import FractionalDiffusion
 from latentpde.pde.helmholtz import Helmholtz
 from latentpde.pde.klein_gordon import KleinGordon
+from latentpde.pde.screened_poisson import ScreenedPoisson
 from latentpde.pde.telegraph import Telegraph
 from latentpde.registry import Registry
 
 __all__ = ["Coefficient", "Family", "families", "get_family", "register_family"]
 
-_BUILT_IN = (AdvectionDiffusion, KleinGordon, Helmholtz, Telegraph, FractionalDiffusion)
+_BUILT_IN = (
+    AdvectionDiffusion,
+    AdvectionDiffusionDecay,
+    KleinGordon,
+    Helmholtz,
+    ScreenedPoisson,
+    Telegraph,
+    FractionalDiffusion,
+)
 
 families: Registry[Family] = Registry("family", "families", "latentpde.families", check_family)
 for _family in _BUILT_IN:

@@ -251,6 +251,17 @@ RESIDUALS = {
     "advection_diffusion": lambda s, u, ut, utt, u0, f, vx, vy, kappa: (
         ut, vx * s.dx(u), vy * s.dy(u), -kappa * s.dxx(u), -kappa * s.dyy(u), -f,
     ),
+    "advection_diffusion_decay": lambda s, u, ut, utt, u0, f, vx, vy, kappa, mu: (
+        ut, vx * s.dx(u), vy * s.dy(u), -kappa * s.dxx(u), -kappa * s.dyy(u), mu * u, -f,
+    ),
+    "screened_poisson": lambda s, u, ut, utt, u0, f, length, ratio, angle: (
+        u,
+        -(length**2) * (np.cos(angle) ** 2 + (ratio * np.sin(angle)) ** 2) * s.dxx(u),
+        -(length**2) * (np.sin(angle) ** 2 + (ratio * np.cos(angle)) ** 2) * s.dyy(u),
+        -(length**2) * (1 - ratio**2) * np.sin(2 * angle) * s.dx(s.dy(u)),
+        -u0,
+        -f,
+    ),
     "klein_gordon": lambda s, u, ut, utt, u0, f, cx, cy, m: (
         utt, -(cx**2) * s.dxx(u), -(cy**2) * s.dyy(u), m**2 * u, -f,
     ),

@@ -24,10 +24,27 @@ def _laplacian(u):
     return u.diff(X, 2) + u.diff(Y, 2)
 
 
+def _rotated_tensor(along, across, angle):
+    """``R diag(along^2, across^2) R^T`` with the rotation ``R``: its entries xx, xy and yy."""
+    rotation = sympy.Matrix([[sympy.cos(angle), -sympy.sin(angle)], [sympy.sin(angle), sympy.cos(angle)]])
+    tensor = rotation * sympy.diag(along**2, across**2) * rotation.T
+    return tensor[0, 0], tensor[0, 1], tensor[1, 1]
+
+
+def _divergence(xx, xy, yy, u):
+    return (xx * u.diff(X) + xy * u.diff(Y)).diff(X) + (xy * u.diff(X) + yy * u.diff(Y)).diff(Y)
+
+
 # Each PDE as one would write it down, everything on one side. Nothing here is shared with the package.
 PDES = {
     "advection_diffusion": lambda u, u0, f, vx, vy, kappa: (
         u.diff(T) + vx * u.diff(X) + vy * u.diff(Y) - kappa * _laplacian(u) - f
+    ),
+    "advection_diffusion_decay": lambda u, u0, f, vx, vy, kappa, mu: (
+        u.diff(T) + vx * u.diff(X) + vy * u.diff(Y) - kappa * _laplacian(u) + mu * u - f
+    ),
+    "screened_poisson": lambda u, u0, f, length, ratio, angle: (
+        u - _divergence(*_rotated_tensor(length, ratio * length, angle), u) - u0 - f
     ),
     "klein_gordon": lambda u, u0, f, cx, cy, m: (
         u.diff(T, 2) - cx**2 * u.diff(X, 2) - cy**2 * u.diff(Y, 2) + m**2 * u - f

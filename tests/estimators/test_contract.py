@@ -26,7 +26,10 @@ def refuses(method, family):
 
 
 @every_method
-@pytest.mark.parametrize("regime", ["balanced", "klein_gordon", "helmholtz", "telegraph", "fractional_diffusion"])
+@pytest.mark.parametrize(
+    "regime",
+    ["balanced", "decay", "klein_gordon", "helmholtz", "screened_poisson", "telegraph", "fractional_diffusion"],
+)
 def test_every_method_works_for_every_family(method, regime):
     assert {r.family for r in regimes} == set(families.names()), "add a regime for the new family"
     data = observation(regime=regime)

@@ -126,7 +126,7 @@ class Model:
             form: as that of `MarginalLikelihood`.
             units: of all of these.
         """
-        source = source or _default_source(latent)
+        source = source or _default_source(latent, around.num_modes)
         latent = replace(latent, num_modes=around.num_modes)
         decoder, levels, places = Decoder(latent, around.extent), _Levels(latent), Places.of_table(readings)
         noise = levels.noise(readings.values, readings.noise_std, readings.groups, 0.0)
@@ -256,10 +256,11 @@ class Problem:
         return Embedding.of(self.grid, self.domain, self.latent.family, self.latent.bounds, duration, distance)
 
 
-def _default_source(latent: Latent) -> Spectrum:
+def _default_source(latent: Latent, num_modes: int) -> Spectrum:
     """The latent's own prior of the source, where somebody knows it."""
     if latent.infers_source and latent.num_modes:
-        return Matern()
+        # the equation of a steady field makes it as smooth as it is; others only carry on what the source does
+        return Matern() if latent.family.order else WhiteBand(num_modes)
     return WhiteBand(latent.num_modes, latent.source_prior_std)
 
 

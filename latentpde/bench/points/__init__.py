@@ -1,0 +1,1 @@
+"""Studies that score at points: readings are a long table, and what is asked for are places and times."""

@@ -1,0 +1,104 @@
+"""Studies at points: what is recorded, what is shown, and what is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from latentpde.bench import run_benchmark
+from latentpde.bench.lines import read_entries
+from latentpde.bench.points import comparison, measured, plumes
+from latentpde.bench.points.comparison import TaskSet, compare
+from latentpde.bench.points.left_out import gaussian_process_left_out, kriging_left_out
+from latentpde.bench.points.task import Prediction, Readings, Task
+from latentpde.bench.studies import plumes as plumes_study
+from latentpde.bench.studies import real as real_study
+
+
+def task_of(values, truth=()):
+    asked = Readings(np.zeros((len(values), 2)), np.zeros(len(values)), np.array(values), np.arange(len(values)))
+    return Task("test", asked, asked, (0.0, 0.0), (1.0, 1.0), noisy=False, truth=dict(truth))
+
+
+def zero(task, *, seed):
+    return Prediction(np.zeros(len(task.asked)), np.ones(len(task.asked)), 0.0)
+
+
+def test_tasks_that_belong_together_count_by_their_errors():
+    line = compare([task_of([3.0]), task_of([0.0, 0.0, 0.0])], zero, seed=0)
+    assert line["rmse"] == pytest.approx(1.5)
+    assert line["bias"] == pytest.approx(-0.75)
+    assert line["coverage90"] == 0.75
+    assert line["num"] == 4
+
+
+def test_coefficients_are_recorded_with_where_the_truth_lies():
+    def method(task, *, seed):
+        return Prediction(np.zeros(1), np.ones(1), 0.0, coefficients={"kappa": np.arange(10.0), "c": np.arange(4.0)})
+
+    line = compare([task_of([0.0], {"kappa": 2.5})], method, seed=0)
+    assert line["coefficients"]["kappa"] == {"mean": 4.5, "std": 3.028, "true": 2.5, "below": 0.3}
+    assert line["coefficients"]["c"]["mean"] == 1.5
+
+
+def test_plumes_are_run_once_and_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(plumes, "SHAPE", (4, 6))
+    monkeypatch.setattr(plumes_study, "_tasks", lambda index: (plumes.plume_task(index, spacing=2.0),))
+    names = ["kriging", "persistence", "mean of readings"]
+    monkeypatch.setattr(plumes_study, "RIVALS", {name: plumes_study.RIVALS[name] for name in names})
+    monkeypatch.setattr(comparison, "REFERENCE", "kriging")
+    shown = run_benchmark("plumes", tmp_path, num=2)
+    (table,) = shown.tables
+    assert [cells[0] for cells in table.rows] == names
+    assert all(len(cells) == len(table.columns) for cells in table.rows)
+    assert not shown.missing
+    assert table.rows[0][table.columns.index("RMSE ratio")] == "1.00"
+    again = run_benchmark("plumes", tmp_path, num=2)
+    assert again.tables == shown.tables
+    assert len(read_entries(tmp_path / "runs" / "plumes.jsonl")) == 6
+
+
+def test_what_is_not_installed_is_left_out_and_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "_R_LIBRARIES", ())
+    monkeypatch.delenv("R_LIBS", raising=False)
+    monkeypatch.setattr(real_study, "RIVALS", {"mean of readings": real_study.RIVALS["mean of readings"]})
+    measured.pm10.cache_clear()
+    shown = run_benchmark("real", tmp_path, num=1)
+    air, dust, vignette = shown.tables
+    assert [cells[0] for cells in air.rows] == ["mean of readings"]
+    assert not dust.rows
+    assert "apt-get install r-cran-gstat" in dust.notes[-1]
+    assert "6.05" in vignette.notes[0]
+
+
+def test_a_method_that_fails_is_shown_and_tried_again(tmp_path, monkeypatch):
+    def failing(task, *, seed):
+        raise ValueError("no luck")
+
+    sets = (TaskSet("some", lambda index: [task_of([1.0])], {"zero": zero, "failing": failing}, most=1),)
+    monkeypatch.setattr(type(plumes_study.Plumes()), "sets", sets)
+    for _ in range(2):
+        shown = run_benchmark("plumes", tmp_path, num=3)
+    assert [cells[0] for cells in shown.tables[0].rows] == ["zero"]
+    assert "no luck" in shown.tables[1].rows[0][0]
+    assert len(shown.missing) == 1
+    assert len(read_entries(tmp_path / "runs" / "plumes.jsonl")) == 3
+
+
+def stations_and_days():
+    rng = np.random.default_rng(0)
+    places = rng.uniform(0, 10, (9, 2))
+    values = np.sin(places.sum(1) / 3)[None] + rng.standard_normal((4, 1)) + 0.1 * rng.standard_normal((4, 9))
+    readings = Readings(
+        np.tile(places, (4, 1)), np.repeat(np.arange(4.0), 9), 20 + 5 * values.ravel(), np.tile(np.arange(9), 4)
+    )
+    return Task("test", readings, readings, (0.0, 0.0), (10.0, 10.0), noisy=True)
+
+
+@pytest.mark.parametrize("method", [gaussian_process_left_out, kriging_left_out])
+def test_stations_left_out_are_predicted_as_well_as_is_said(method):
+    task = stations_and_days()
+    found = method(task, seed=0)
+    error = found.mean - task.asked.values
+    assert 0.3 < np.sqrt(np.mean(error**2)) < 4
+    assert np.sqrt(np.mean((error / found.std) ** 2)) == pytest.approx(1, abs=0.5)

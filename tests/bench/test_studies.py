@@ -30,7 +30,8 @@ RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
     [
         pytest.param(name, marks=pytest.mark.slow if name in ("core", "speed", "coverage", "batching") else ())
         for name in benchmarks.names()
-        if name not in ("scaling", "peers", "enkf_ensemble_size", "plumes", "real")  # each has a test of its own
+        if name
+        not in ("scaling", "peers", "enkf_ensemble_size", "plumes", "real", "unknowns")  # each has a test of its own
     ],
 )
 def test_every_benchmark_takes_any_method(name, tmp_path, guess):

@@ -25,6 +25,7 @@ from latentpde.bench.studies.spectra import Spectra
 from latentpde.bench.studies.speed import Speed
 from latentpde.bench.studies.stages import Stages
 from latentpde.bench.studies.sweeps import Masks, Noise, Snapshots, Sparsity
+from latentpde.bench.studies.unknowns import Unknowns
 
 for _benchmark in (
     *(Table1(), TableNoSource(), Pareto(), Limit(), MeanSquare(), FineInitial(), FamilyBounds(), Runtime()),
@@ -33,6 +34,6 @@ for _benchmark in (
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
     *(Speed(), Core(), Batching(), Scaling(), Peers()),
-    *(Plumes(), Real()),
+    *(Plumes(), Real(), Unknowns()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

@@ -15,6 +15,7 @@ from latentpde.bench.points.measured import (
     pm10_tasks,
     pm10_whole,
 )
+from latentpde.bench.points.model import Exact
 from latentpde.bench.points.rivals import RIVALS
 from latentpde.bench.points.task import Task
 
@@ -42,10 +43,11 @@ class Real(PointStudy):
 
     @property
     def sets(self) -> tuple[TaskSet, ...]:
+        methods = {"exact": Exact("advection_diffusion"), **RIVALS}
         left_out = {"gaussian process": gaussian_process_left_out, "kriging": kriging_left_out}
         return (
-            TaskSet("air temperature", _air_tasks, RIVALS, most=10_000, absent=_without_air, notes=(_AIR,)),
-            TaskSet("PM10", pm10_tasks, RIVALS, most=NUM_WINDOWS, pooled=True, absent=_without_pm10, notes=(_PM10,)),
+            TaskSet("air temperature", _air_tasks, methods, most=10_000, absent=_without_air, notes=(_AIR,)),
+            TaskSet("PM10", pm10_tasks, methods, most=NUM_WINDOWS, pooled=True, absent=_without_pm10, notes=(_PM10,)),
             TaskSet("PM10, one station left out", lambda i: [pm10_whole(i)], left_out, most=NUM_WINDOWS, pooled=True,
                     absent=_without_pm10, notes=(_VIGNETTE,)),
         )  # fmt: skip

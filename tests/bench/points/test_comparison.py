@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import ClassVar
+
 import numpy as np
 import pytest
+import xarray as xr
 
 from latentpde.bench import run_benchmark
 from latentpde.bench.lines import read_entries
-from latentpde.bench.points import comparison, measured, plumes
+from latentpde.bench.points import comparison, measured, model, plumes
 from latentpde.bench.points.comparison import TaskSet, compare
 from latentpde.bench.points.left_out import gaussian_process_left_out, kriging_left_out
 from latentpde.bench.points.task import Prediction, Readings, Task
@@ -44,15 +48,16 @@ def test_coefficients_are_recorded_with_where_the_truth_lies():
 def test_plumes_are_run_once_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(plumes, "SHAPE", (4, 6))
     monkeypatch.setattr(plumes_study, "_tasks", lambda index: (plumes.plume_task(index, spacing=2.0),))
-    names = ["kriging", "persistence", "mean of readings"]
-    monkeypatch.setattr(plumes_study, "RIVALS", {name: plumes_study.RIVALS[name] for name in names})
+    names = ["exact", "kriging", "persistence"]
+    monkeypatch.setattr(plumes_study, "RIVALS", {name: plumes_study.RIVALS[name] for name in names[1:]})
+    monkeypatch.setattr(plumes_study, "Exact", lambda family: plumes_study.RIVALS["kriging"])
     monkeypatch.setattr(comparison, "REFERENCE", "kriging")
     shown = run_benchmark("plumes", tmp_path, num=2)
     (table,) = shown.tables
     assert [cells[0] for cells in table.rows] == names
     assert all(len(cells) == len(table.columns) for cells in table.rows)
     assert not shown.missing
-    assert table.rows[0][table.columns.index("RMSE ratio")] == "1.00"
+    assert table.rows[0][table.columns.index("RMSE ratio")] == "1.00", "kriging stands in for exact here"
     again = run_benchmark("plumes", tmp_path, num=2)
     assert again.tables == shown.tables
     assert len(read_entries(tmp_path / "runs" / "plumes.jsonl")) == 6
@@ -62,10 +67,11 @@ def test_what_is_not_installed_is_left_out_and_named(tmp_path, monkeypatch):
     monkeypatch.setattr(measured, "_R_LIBRARIES", ())
     monkeypatch.delenv("R_LIBS", raising=False)
     monkeypatch.setattr(real_study, "RIVALS", {"mean of readings": real_study.RIVALS["mean of readings"]})
+    monkeypatch.setattr(real_study, "Exact", lambda family: real_study.RIVALS["mean of readings"])
     measured.pm10.cache_clear()
     shown = run_benchmark("real", tmp_path, num=1)
     air, dust, vignette = shown.tables
-    assert [cells[0] for cells in air.rows] == ["mean of readings"]
+    assert [cells[0] for cells in air.rows] == ["exact", "mean of readings"]
     assert not dust.rows
     assert "apt-get install r-cran-gstat" in dust.notes[-1]
     assert "6.05" in vignette.notes[0]
@@ -83,6 +89,37 @@ def test_a_method_that_fails_is_shown_and_tried_again(tmp_path, monkeypatch):
     assert "no luck" in shown.tables[1].rows[0][0]
     assert len(shown.missing) == 1
     assert len(read_entries(tmp_path / "runs" / "plumes.jsonl")) == 3
+
+
+def test_the_model_is_given_readings_and_the_family_alone(monkeypatch):
+    given = {}
+    rng = np.random.default_rng(0)
+
+    class Posterior:
+        coefficients = xr.DataArray(
+            rng.random((5, 2)), dims=("draw", "coefficient"), coords={"coefficient": ["vx", "kappa"]}
+        )
+        levels = xr.DataArray(np.full((5, 1), 0.3), dims=("draw", "level"), coords={"level": ["noise_std"]})
+        diagnostics: ClassVar = {"trusted": np.array([True]), "num_evaluations": np.array([7])}
+
+        def at(self, points, times):
+            draws = rng.random((5, len(points)))
+            return xr.Dataset({"mean": ("p", draws.mean(0)), "std": ("p", draws.std(0)), "draws": (("d", "p"), draws)})
+
+    fake = SimpleNamespace(
+        Observation=SimpleNamespace(from_table=lambda values, **table: given.update(table) or "observation"),
+        Grid=lambda shape, extent, origin: (shape, extent, origin),
+        reconstruct=lambda observation, family, **options: given.update(options, family=family) or Posterior(),
+    )
+    monkeypatch.setattr(model, "lp", fake)
+    task = stations_and_days()
+    found = model.Exact("advection_diffusion", num_draws=5)(task, seed=3)
+    assert set(given) == {"y", "x", "t", "grid", "family", "num_draws", "seed"}
+    np.testing.assert_array_equal(given["y"], task.readings.points[:, 0])
+    assert given["grid"] == ((32, 32), (10.0, 10.0), (0.0, 0.0))
+    assert found.noise_std == pytest.approx(0.3)
+    assert set(found.coefficients) == {"vx", "kappa"}
+    assert found.found == {"noise_std": pytest.approx(0.3), "trusted": True, "evaluations": 7}
 
 
 def stations_and_days():

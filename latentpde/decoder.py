@@ -110,10 +110,10 @@ class Decoder:
         return wavenumbers((block.shape[-2], block.shape[-1]), self.extent, block.real.dtype, block.device)
 
 
-def as_times(times: Sequence[float] | Tensor, like: Tensor) -> Float[Tensor, " time"]:
+def as_times(times: Sequence[float] | Tensor, like: Tensor, start: float = 0.0) -> Float[Tensor, " time"]:
     """Times as a tensor; negative ones are refused, because backwards these PDEs amplify noise without bound."""
     try:
-        tensor = torch.as_tensor(times, dtype=like.dtype, device=like.device)
+        tensor = torch.as_tensor(times, dtype=like.dtype, device=like.device) - start
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(f"times must be a list of finite numbers >= 0, got {shortened(times)}") from error
     if tensor.ndim != 1 or not len(tensor) or not bool(((tensor >= 0) & (tensor <= LATEST)).all()):

@@ -278,11 +278,7 @@ class Posterior(ABC):
 
         grid = self.grid(resolution)
         start = self.observation.start
-        when = (
-            self.observation.times[-1:]
-            if times is None
-            else as_times([time - start for time in times], self.observation.times)
-        )
+        when = self.observation.times[-1:] if times is None else as_times(times, self.observation.times, start)
         with torch.no_grad():
             chunks = [function(some, grid, when).numpy() for some in self.parts(grid, len(when))]
         y, x = (c.numpy() for c in grid.coordinates())

@@ -65,6 +65,7 @@ class Latent:
         num_modes: ``M``, Fourier modes of the source per half axis; 0 for no source.
         bounds: lower and upper bound of each coefficient, ``(coefficient, 2)``; the family's own where left out.
         infers_source: whether the strength of the source is not known, and a method that can is to infer it.
+        guessed: coefficients whose bounds nobody gave; a method that can is to widen them where they are too narrow.
     """
 
     family: Family
@@ -72,6 +73,7 @@ class Latent:
     num_modes: int = 12
     bounds: Float[Tensor, "coefficient 2"] = field(default=None)  # pyright: ignore[reportArgumentType, reportAssignmentType]
     infers_source: bool = False
+    guessed: tuple[str, ...] = ()
 
     def __post_init__(self):
         if self.bounds is None:

@@ -194,12 +194,17 @@ def _latent(
     if num_modes is None:
         known_modes = observation.num_modes if from_data else None
         num_modes = 0 if known_std == 0 and source_prior_std is None else known_modes or Latent.num_modes
+    scaled = _scaled_bounds(chosen, observation)
+    known_bounds = observation.bounds if from_data else None
+    given = chosen.coefficient_names if bounds is not None and not isinstance(bounds, dict) else tuple(bounds or ())
+    is_guess = scaled is not None and known_bounds is None
     return Latent(
         chosen,
+        guessed=tuple(name for name in chosen.coefficient_names if name not in given) if is_guess else (),
         source_prior_std=source_prior_std if source_prior_std is not None else known_std or DEFAULT_SOURCE_PRIOR_STD,
         num_modes=num_modes,
         infers_source=infers_source,
-        bounds=_bounds(chosen, bounds, observation.bounds if from_data else None, _scaled_bounds(chosen, observation)),
+        bounds=_bounds(chosen, bounds, known_bounds, scaled),
     )
 
 

@@ -56,7 +56,8 @@ def observation_from_dataset(
         data: a dataset, or a tree whose root is one, or the path of a NetCDF file.
         family: name of the PDE family. Where the data name another, what they know of the coefficients and the source
             is of another PDE and does not count.
-        noise_std: standard deviation of the readings' noise, in the field's unit.
+        noise_std: standard deviation of the readings' noise, in the field's unit; where nobody says it, it is to be
+            inferred, with a warning.
         times: PDE time of each snapshot, counted from the initial state.
         extent: ``(height, width)`` of the rectangle.
         observed_kind: one of `latentpde.observation.Observed`.
@@ -89,7 +90,12 @@ def observation_from_dataset(
     when = _times(dataset, observed, known["family"], times, attributes.time)
     noise = _first(noise_std, dataset.get("noise_std"), attributes.noise_std)
     if noise is None:
-        raise DataError("the data do not say how noisy they are; add an attribute noise_std, or pass --noise-std")
+        warnings.warn(
+            "the data do not say how noisy they are: the noise is inferred; add an attribute noise_std, or pass "
+            "--noise-std, where it is known",
+            LatentPDEWarning,
+            stacklevel=3,
+        )
 
     # the full layout, so that masks and noise that lack an axis are repeated along it
     reading_axes = ("sensor",) if points else _axes(observed)

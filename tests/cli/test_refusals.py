@@ -154,7 +154,7 @@ BAD_DATA = {
     "no observed": (lambda ds: ds.drop_vars("observed"), "expected a variable 'observed'"),
     "no initial": (lambda ds: ds.drop_vars("initial"), "initial state"),
     "nothing": (lambda ds: xr.Dataset(), "no variables"),
-    "no noise": (without("noise_std"), ["how noisy", "--noise-std"]),
+    "no noise": (without("noise_std"), ["map needs the noise", "noise_std"]),
     "no time": (without("time", "family"), ["when they were taken", "--time"]),
     "text": (lambda ds: ds.assign(observed=(CELLS, np.full((2, 8, 8), "a", dtype=object))), "must hold real numbers"),
     "complex": (lambda ds: ds.assign(observed=ds.observed + 0j), "must hold real numbers"),

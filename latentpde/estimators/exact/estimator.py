@@ -38,6 +38,7 @@ from latentpde.estimators.exact.model import Draws, Model, Problem
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.posterior import MOST_PRIOR_TO_NOISE, DrawnStates, ExactPosterior
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
+from latentpde.estimators.exact.widening import widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
 from latentpde.fit import is_explained
 from latentpde.grid import wavenumbers
@@ -52,6 +53,7 @@ from latentpde.validation import NotNegative, Positive, Real
 _OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algebra; of an evaluation: for an estimate
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
+_MOST_WIDENINGS = 3
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
 
 
@@ -131,12 +133,13 @@ class Exact(Estimator):
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> ExactPosterior:
-        cases = []
-        models = self._models(observation, latent)
-        with progress(self.name, len(observation), show=show_progress) as advance:
-            for model, seed_of_case in zip(models, case_seeds(observation, seed), strict=True):
-                cases.append(self._estimate_case(model, num_draws, seed_of_case))
-                advance(1)
+        models, cases = self._estimate_cases(observation, latent, num_draws, seed, show_progress)
+        for _ in range(_MOST_WIDENINGS):
+            wider = widened(latent, torch.cat([case.mean.parameters[:, : latent.num_coefficients] for case in cases]))
+            if wider is None:
+                break
+            latent = wider
+            models, cases = self._estimate_cases(observation, latent, num_draws, seed, show_progress)
         kept, spread = [case.kept for case in cases], [case.spread for case in cases if case.spread]
         z, initial_hat = _join(models, kept)
         spread_z, spread_initial_hat = _join(models, spread) if spread else (None, None)
@@ -158,6 +161,17 @@ class Exact(Estimator):
             level_names=models[0].level_names,
             level_draws=torch.stack([draws.parameters[:, latent.num_coefficients :] for draws in kept]),
         )
+
+    def _estimate_cases(
+        self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool
+    ) -> tuple[list[Model], list[_CaseResult]]:
+        """All cases within the bounds of the latent."""
+        models, cases = self._models(observation, latent), []
+        with progress(self.name, len(observation), show=show_progress) as advance:
+            for model, seed_of_case in zip(models, case_seeds(observation, seed), strict=True):
+                cases.append(self._estimate_case(model, num_draws, seed_of_case))
+                advance(1)
+        return models, cases
 
     def _models(self, observation: Observation, latent: Latent) -> list[Model]:
         """The model of each case; all on one rectangle and with blocks of one shape."""

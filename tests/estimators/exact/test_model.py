@@ -204,6 +204,28 @@ def test_a_level_is_inferred_for_each_group(smooth):
     assert good < 0.35
 
 
+def test_bounds_that_nobody_gave_are_widened(smooth):
+    columns, rng = smooth[0], np.random.default_rng(6)
+    phase = 1.3 * (columns["x"] - 3.2 * columns["t"]) + columns["y"]  # bounds that follow from the data end at 2.5
+    with pytest.warns(lp.LatentPDEWarning, match="widened: .*vx to"):
+        found = reconstructed({**columns, "value": np.sin(phase) + 0.05 * rng.standard_normal(36)})
+    vx, vy, _ = found.coefficients.mean("draw").values
+    assert abs(1.3 * vx + vy - 1.3 * 3.2) < 0.3  # of a plane wave the motion across its crests is all that shows
+
+
+def test_noise_that_nobody_knows_is_inferred_with_a_known_start():
+    cases = lp.simulate("balanced", num=1, seed=5, sparsity=0.3, noise_std=0.2)
+    data = (
+        cases.to_dataset()
+        .drop_attrs(deep=False)
+        .assign_attrs({name: value for name, value in cases.attrs.items() if name != "noise_std"})
+    )
+    with pytest.warns(lp.LatentPDEWarning, match="the noise is inferred"):
+        found = lp.reconstruct(lp.Observation.from_dataset(data))
+    assert found.level_names == ("noise_std",)
+    assert 0.17 < float(found.levels.mean()) < 0.23
+
+
 def test_places_and_times_are_those_of_the_grid(smooth):
     _, posterior = smooth
     grid = posterior.grid(12)

@@ -41,7 +41,7 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
     >>> posterior = lp.reconstruct(lp.simulate("diffusion", num=2), method="map", num_steps=5)
     >>> dataset = summary_to_dataset(posterior, Summary.of(posterior, resolution=32))
     >>> sorted(dataset.data_vars)[:5]
-    ['coefficient_mean', 'coefficient_quantiles', 'coefficient_std', 'coefficients', 'diagnostic_residual']
+    ['coefficient_mean', 'coefficient_quantiles', 'coefficient_std', 'coefficients', 'diagnostic_misfit']
 
     Args:
         posterior: where the coefficients, the diagnostics and the settings come from.

@@ -17,6 +17,7 @@ from latentpde.bench.page import write_page
 from latentpde.bench.tables import Table
 from latentpde.errors import DataError
 from latentpde.io.netcdf import open_cases, open_observed
+from latentpde.io.observations import observation_from_dataset
 from latentpde.nn.weights import load_weights
 from latentpde.pde import get_family
 from latentpde.training.log import TrainingLog
@@ -55,6 +56,13 @@ def test_a_name_with_a_slash_in_a_file_of_the_old_format(tmp_path):
     (tmp_path / "old.nc").write_bytes((tmp_path / "old.nc").read_bytes().replace(b"obsXrved", b"obs/rved"))
     with pytest.raises(DataError, match="obs/rved"):
         open_cases(tmp_path / "old.nc")
+
+
+def test_a_family_that_is_an_empty_list():
+    values = (("y", "x"), np.ones((3, 3)))
+    data = xr.Dataset({"observed": values, "initial": values}, attrs={"noise_std": 0.1, "family": np.array([])})
+    with pytest.raises(DataError, match="family"):
+        observation_from_dataset(data)
 
 
 @pytest.mark.parametrize(

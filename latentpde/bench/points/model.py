@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,28 @@ class Exact:
                 "evaluations": int(posterior.diagnostics["num_evaluations"][0]),
             },
         )
+
+
+@dataclass(frozen=True)
+class SnapshotBySnapshot:
+    """`exact` of a steady family, which knows of no time, on the readings of each time by themselves.
+
+    Args:
+        model: on the readings of one time.
+    """
+
+    model: Exact
+
+    def __call__(self, task: Task, *, seed: int) -> Prediction:
+        num, asked, readings = len(task.asked), task.asked.times, task.readings
+        mean, std, noise, draws = np.empty(num), np.empty(num), np.empty(num), np.empty((self.model.num_draws, num))
+        for time in np.unique(asked):
+            here = asked == time
+            part = replace(task, readings=readings[readings.times == time], asked=task.asked[here])
+            found = self.model(part, seed=seed)
+            assert found.draws is not None
+            mean[here], std[here], noise[here], draws[:, here] = found.mean, found.std, found.noise_std, found.draws
+        return Prediction(mean, std, noise, draws)
 
 
 def predicted(posterior: Any, points: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

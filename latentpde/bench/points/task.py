@@ -79,7 +79,7 @@ class Prediction:
 
     mean: Float[np.ndarray, " point"]
     std: Float[np.ndarray, " point"]
-    noise_std: float
+    noise_std: float | Float[np.ndarray, " point"]
     draws: Float[np.ndarray, "draw point"] | None = None
     coefficients: dict[str, Float[np.ndarray, " draw"]] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)

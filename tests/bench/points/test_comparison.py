@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -68,6 +69,7 @@ def test_what_is_not_installed_is_left_out_and_named(tmp_path, monkeypatch):
     monkeypatch.delenv("R_LIBS", raising=False)
     monkeypatch.setattr(real_study, "RIVALS", {"mean of readings": real_study.RIVALS["mean of readings"]})
     monkeypatch.setattr(real_study, "Exact", lambda family: real_study.RIVALS["mean of readings"])
+    monkeypatch.setattr(real_study, "SnapshotBySnapshot", lambda model: model)
     measured.pm10.cache_clear()
     shown = run_benchmark("real", tmp_path, num=1)
     air, dust, vignette = shown.tables
@@ -120,6 +122,38 @@ def test_the_model_is_given_readings_and_the_family_alone(monkeypatch):
     assert found.noise_std == pytest.approx(0.3)
     assert set(found.coefficients) == {"vx", "kappa"}
     assert found.found == {"noise_std": pytest.approx(0.3), "trusted": True, "evaluations": 7}
+
+
+def test_a_steady_family_sees_one_time_after_another(monkeypatch):
+    seen = []
+
+    def one_time(self, task, *, seed):
+        (time,) = set(task.readings.times)
+        seen.append(time)
+        num = len(task.asked)
+        return Prediction(np.full(num, time), np.ones(num), 0.1 * time, np.full((3, num), time))
+
+    monkeypatch.setattr(model.Exact, "__call__", one_time)
+    task = stations_and_days()
+    found = model.SnapshotBySnapshot(model.Exact("screened_poisson", num_draws=3))(task, seed=0)
+    assert seen == [0, 1, 2, 3]
+    np.testing.assert_array_equal(found.mean, task.asked.times)
+    np.testing.assert_allclose(found.noise_std, 0.1 * task.asked.times)
+    assert compare([task], lambda task, *, seed: found, seed=0)["num"] == len(task.asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steady", [False, True])
+def test_the_model_predicts_what_it_was_not_shown(steady):
+    task = stations_and_days()
+    hidden = task.readings.stations == 4
+    task = replace(task, readings=task.readings[~hidden], asked=task.readings[hidden])
+    family = "screened_poisson" if steady else "advection_diffusion"
+    method = model.Exact(family, num_draws=20)
+    found = (model.SnapshotBySnapshot(method) if steady else method)(task, seed=0)
+    z = (found.mean - task.asked.values) / np.hypot(found.std, found.noise_std)
+    assert np.abs(z).max() < 4
+    assert found.draws.shape == (20, 4)
 
 
 def stations_and_days():

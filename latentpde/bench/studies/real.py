@@ -25,8 +25,8 @@ _AIR = (
 )
 _PM10 = (
     "Daily means in µg/m³ of five days; a tenth of the stations is left out, ten times over, and methods are fitted "
-    "anew each time. Errors of all stations and days together. Day by day: the screened Poisson equation, of which each "
-    "day is a case of its own."
+    "anew each time. Errors of all stations and days together. Day by day: the screened Poisson equation, each day a "
+    "case of its own."
 )
 _VIGNETTE = (
     "One station after another left out, with parameters that were fitted to all of them. Of the whole year, which is "

@@ -80,6 +80,7 @@ class Benchmark(ABC):
         num_settings: settings that share the cases of a regime among them.
         regimes: where cases come from, where the user does not say.
         rows: names of rows, where the user does not say; every method where empty.
+        an_hour: whether slow methods get as many cases as an hour allows, rather than a fifth of the others'.
         in_all: whether ``latentpde bench all`` runs it.
     """
 
@@ -89,6 +90,7 @@ class Benchmark(ABC):
     num_settings: ClassVar[int] = 1
     regimes: ClassVar[tuple[str, ...]] = PAPER_REGIMES
     rows: ClassVar[tuple[str, ...]] = ()
+    an_hour: ClassVar[bool] = False
     in_all: ClassVar[bool] = True
 
     def default_rows(self) -> tuple[Row, ...]:

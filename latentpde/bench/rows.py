@@ -27,7 +27,7 @@ from latentpde.estimators import methods
 BASELINES = ("3dvar", "enkf", "pinn", "kriging", "fundps")
 #: Seconds for a case of methods that take more than two in a batch, on two cores.
 SLOW = {"pinn": 10.0}
-#: Of the cases that others get, slow methods get one in so many, and no more than an hour allows.
+#: Of the cases that others get, slow methods get one in so many, in some studies all, and no more than an hour allows.
 ONE_OF, HOUR = 5, 3600.0
 #: Methods whose networks come for one family: rows where a study names them, no part of "every method".
 ONE_FAMILY = ("fundps",)

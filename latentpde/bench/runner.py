@@ -65,6 +65,8 @@ def make_plan(
         raise UsageError(f"the number of cases must be at least 1, got {num}")
     names = tuple(known_regimes.get(name).name for name in dict.fromkeys(regimes)) or benchmark.regimes
     rows = chosen_rows(methods) if methods else benchmark.default_rows()
+    if benchmark.an_hour:
+        rows = tuple(replace(row, one_of=1) for row in rows)
     return Plan(rows, names, math.ceil((num or benchmark.num) / benchmark.num_settings), store)
 
 

@@ -13,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from latentpde.bench import benchmarks, run_benchmark, run_benchmarks
 from latentpde.bench.figures import Tile, tile_grid
 from latentpde.bench.page import write_page
+from latentpde.bench.runner import make_plan
 from latentpde.bench.store import Store
 from latentpde.errors import DataError
 
@@ -131,3 +132,11 @@ def test_a_place_that_cannot_be_written_to_is_found_out_before_any_work(tmp_path
     file.write_text("precious")
     refused(2, "cannot write results", "bench", "table1", "--num", "1", "--methods", "kriging", "-o", file)
     assert file.read_text() == "precious"
+
+
+def test_slow_methods_get_a_fifth_and_in_table_1_what_an_hour_allows(tmp_path):
+    counts = {}
+    for name in ("table1", "noise"):
+        plan = make_plan(benchmarks.get(name), Store(tmp_path), num=500, methods=["exact", "pinn"])
+        counts[name] = [row.count(500) for row in plan.rows]
+    assert counts == {"table1": [500, 360], "noise": [500, 100]}

@@ -83,6 +83,7 @@ class Uncertainty(Benchmark):
     name = "uncertainty"
     title = "where the uncertainty lies, and how errors are spread over cases"
     num = 500  # all of table 1
+    an_hour = True
     regimes = ADVECTION_DIFFUSION
     rows = IN_FIGURES
 

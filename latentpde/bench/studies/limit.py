@@ -18,6 +18,7 @@ class Limit(Benchmark):
     name = "limit"
     title = "errors as ratios to the exact posterior's on the same cases"
     num = 500
+    an_hour = True
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(dict.fromkeys((row(REFERENCE), *plan.rows)), plan.regimes)

@@ -18,6 +18,7 @@ class Pareto(Benchmark):
     name = "pareto"
     title = "error against time, for all methods"
     num = 500
+    an_hour = True
 
     def jobs(self, plan: Plan) -> list[Job]:
         return jobs_on(plan.rows, plan.regimes)

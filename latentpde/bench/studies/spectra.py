@@ -50,6 +50,7 @@ class Spectra(Benchmark):
     name = "psd"
     title = "radial power spectra over advection-diffusion's regimes and the evaluation masks"
     num = 500  # all of table 1, whose cases have one of the masks each
+    an_hour = True
     regimes = ADVECTION_DIFFUSION
     rows = IN_FIGURES
 

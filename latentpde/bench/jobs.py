@@ -117,7 +117,7 @@ def typical_case(regime: Regime, seed: int, num: int = 20) -> int:
         seed: of the set of cases.
         num: how many are looked at.
     """
-    fields = Simulation(regime=regime, seed=seed).cases(0, num)["truth/field"].values.astype(float)
+    fields = np.asarray(Simulation(regime=regime, seed=seed).cases(0, num)["truth/field"], dtype=float)
     strength = np.sqrt(np.mean(fields**2, axis=(-2, -1)))
     return int(np.argsort(strength)[num // 2])
 

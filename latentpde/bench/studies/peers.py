@@ -165,13 +165,11 @@ class Searched(Exact):
 
     tool: Tool
 
-    def search(self, likelihood: MarginalLikelihood, prior, rng) -> WeightedSamples:
-        lower, upper = prior.latent.bounds.unbind(-1)
-
+    def search(self, likelihood: MarginalLikelihood, parameters, rng) -> WeightedSamples:
         def log_likelihood(unit: Tensor) -> Tensor:
-            return likelihood.log_likelihood(lower + (upper - lower) * unit)
+            return likelihood.log_likelihood(parameters.of_box(unit))
 
-        return self.tool(log_likelihood, len(lower))
+        return self.tool(log_likelihood, parameters.num_free)
 
 
 def _nautilus(num_live: int, wanted: float, log_likelihood: Callable[[Tensor], Tensor], dim: int) -> WeightedSamples:

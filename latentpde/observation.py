@@ -61,7 +61,8 @@ class Observation:
         mask: where there is a reading.
         noise_std: standard deviation of each reading's noise, in the field's unit; NaN where it is not known.
         times: PDE times of the snapshots, counted from the initial state; of a table, that of its last reading.
-        initial: the coarse initial state, a cell average per cell of ``grid``; ``None`` if unknown.
+        initial: the coarse initial state, a cell average per cell of ``grid``, NaN where it has a gap; ``None`` if
+            unknown.
         grid: the coarse grid.
         observed: the kind of reading.
         positions: ``(y, x)`` of each sensor, for points.
@@ -150,7 +151,7 @@ class Observation:
         values, batched = _checked_readings(values, len(times), kind)
         mask = _checked_mask(mask, values)
         noise_std = _checked_noise(noise_std, values, mask)
-        coarse = None if initial is None else _checked_states(initial, len(values), "initial state")
+        coarse = None if initial is None else _checked_states(initial, len(values), "initial state", gaps=True)
         grid = _checked_grid(grid, values, coarse, kind)
         fine = None if fine_initial is None else _checked_states(fine_initial, len(values), "fine initial state")
         if pooling is not None and not (isinstance(pooling, int) and 1 <= pooling <= MOST):
@@ -265,7 +266,15 @@ class Observation:
         """The coarse initial state; raises `DataError` where it is unknown, for methods that cannot do without."""
         if self.initial is None:
             raise DataError("this method needs the initial state; give one (a coarse one will do)")
+        if not self.has_whole_initial:
+            gaps = int(self.initial.isnan().sum())
+            raise DataError(f"the initial state has {gaps} NaN values; fill them, or take the method exact")
         return self.initial
+
+    @property
+    def has_whole_initial(self) -> bool:
+        """Whether there is an initial state, without a gap."""
+        return self.initial is not None and not bool(self.initial.isnan().any())
 
     def require_benchmark(self, method: str) -> None:
         """Raise `DataError` where a method that knows the paper's problem alone cannot take these data."""
@@ -376,14 +385,16 @@ def _checked_noise(noise_std, values: Tensor, mask: Tensor) -> Float[Tensor, "ca
     return torch.where(mask, noise_std, 1.0)
 
 
-def _checked_states(states, num_cases: int, what: str) -> Float[Tensor, "case y x"]:
+def _checked_states(states, num_cases: int, what: str, gaps: bool = False) -> Float[Tensor, "case y x"]:
     states = _float64(states, what)
     states = states if states.ndim == 3 else states[None]
     if states.ndim != 3 or states.shape[0] != num_cases:
         raise DataError(f"expected {num_cases} {what}(s) with axes (case, y, x), got shape {tuple(states.shape)}")
-    bad = int((~torch.isfinite(states)).sum())
+    bad = int((states.isinf() if gaps else ~torch.isfinite(states)).sum())
     if bad:
         raise DataError(f"the {what} has {bad} NaN or infinite values; fill them before reconstructing")
+    if bool(states.isnan().flatten(1).all(1).any()):
+        raise DataError(f"the {what} is NaN everywhere; leave it out if it is not known")
     return states
 
 

@@ -103,7 +103,7 @@ def with_value(value, at=(1, 2), shape=(4, 6)):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"values": GOOD, "initial": with_value(np.nan)}, "initial state has 1 NaN"),
+        ({"values": GOOD, "initial": GOOD * np.nan}, "initial state is NaN everywhere"),
         ({"values": GOOD, "initial": with_value(np.inf)}, "initial state has 1 NaN or infinite"),
         ({"values": np.full((4, 6), np.nan)}, "no observation at all"),
         ({"values": np.stack([GOOD, np.nan * GOOD])}, r"no observation at all in case\(s\) 1"),

@@ -176,7 +176,7 @@ class Exact(Estimator):
     def _models(self, observation: Observation, latent: Latent) -> list[Model]:
         """The model of each case; all on one rectangle and with blocks of one shape."""
         cases = [observation[i : i + 1] for i in range(len(observation))]
-        if observation.initial is not None and (observation.domain or Domain.periodic()).is_periodic:
+        if observation.has_whole_initial and (observation.domain or Domain.periodic()).is_periodic:
             states = [InitialState.of(case, detail=self.detail, noise_std=self.initial_noise_std) for case in cases]
             return [Model.with_known_start(case, latent, state) for case, state in zip(cases, states, strict=True)]
         problems = [Problem.of(case, latent, self.initial_noise_std) for case in cases]

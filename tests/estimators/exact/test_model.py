@@ -226,6 +226,21 @@ def test_noise_that_nobody_knows_is_inferred_with_a_known_start():
     assert 0.17 < float(found.levels.mean()) < 0.23
 
 
+def test_a_start_with_gaps_is_worth_more_than_none():
+    """On the torus, with a quarter of the cells missing: the gaps are filled, and the rest is used."""
+    cases = lp.simulate("balanced", num=1, seed=2, shape=(64, 64), sparsity=0.3, source=False)
+    data, truth = cases.to_dataset(), cases["truth/field"].values[0]
+    gaps = np.random.default_rng(0).random(data.initial.shape) < 0.25
+    errors = []
+    for initial in (data.initial.where(~gaps), None):
+        some = data.drop_vars("initial") if initial is None else data.assign(initial=initial)
+        found = lp.reconstruct(lp.Observation.from_dataset(some), num_modes=0)
+        errors.append(float(np.sqrt(((found.mean(64).values[0] - truth) ** 2).mean())))
+    assert errors[0] < 0.7 * errors[1]
+    with pytest.raises(lp.DataError, match=r"initial state has .* NaN values; fill them, or take the method exact"):
+        lp.reconstruct(lp.Observation.from_dataset(data.assign(initial=data.initial.where(~gaps))), method="map")
+
+
 def test_places_and_times_are_those_of_the_grid(smooth):
     _, posterior = smooth
     grid = posterior.grid(12)

@@ -251,7 +251,14 @@ def fuzz(name: str, seconds: int, folder: Path) -> None:
                 kept.write_bytes(data)
                 kept.with_name(kept.name + ".txt").write_text("".join(traceback.format_exception(error)))
 
-    limits = [f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=4096", "-max_len=200000", "-verbosity=0"]
+    limits = [
+        f"-max_total_time={seconds}",
+        "-timeout=20",
+        "-report_slow_units=20",
+        "-rss_limit_mb=4096",
+        "-max_len=200000",
+        "-verbosity=0",
+    ]
     atheris.Setup([sys.argv[0], *limits, f"-artifact_prefix={findings}/{name}-", str(corpus)], read)
     atheris.Fuzz()
 

@@ -70,6 +70,12 @@ class Plan:
         return frame(jobs, self.num, self.store)
 
 
+def fewer(plan: Plan) -> str:
+    """Which rows of a plan have fewer cases than the others, in brackets; nothing where none has."""
+    few = [f"{row.name} {row.count(plan.num)}" for row in plan.rows if row.count(plan.num) < plan.num]
+    return f" ({', '.join(few)})" if few else ""
+
+
 class Benchmark(ABC):
     """One table or figure, or a few that belong together.
 

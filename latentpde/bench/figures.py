@@ -64,7 +64,7 @@ class Tile:
 
 
 _SIDE, _GAP, _TITLE, _LABEL = 1.4, 0.08, 0.37, 0.3  # of tiles, in inches
-_BAR, _TICKS = 0.075, 0.47  # of colour bars
+_BAR, _TICKS = 0.075, 0.55  # of colour bars
 
 
 def tile_grid(rows: Mapping[str, Sequence[Tile]]) -> Figure:

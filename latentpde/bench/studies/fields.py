@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from matplotlib.figure import Figure
 
-from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
+from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
 from latentpde.bench.figures import Tile, field_grid, styles, tile_grid
 from latentpde.bench.jobs import ADVECTION_DIFFUSION, REPRESENTATIVES, Job, jobs_on
 from latentpde.bench.rows import CHOSEN, IN_FIGURES
@@ -96,7 +96,7 @@ class Uncertainty(Benchmark):
             if (maps := self._maps(jobs, plan.store)) is not None:
                 shown.append(Drawing(f"Mean, error and standard deviation, method {name}.", maps, name))
         scatter = self._distributions(plan.frame(jobs_on(plan.rows, plan.regimes)), plan)
-        caption = f"RMSE and PSD log error over {plan.num} cases of each regime."
+        caption = f"RMSE and PSD log error of the mean over {plan.num} cases of each regime{fewer(plan)}."
         return [*shown, Drawing(caption, scatter, "distributions")]
 
     def _mapped(self, plan: Plan) -> list[Job]:

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
+from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
 from latentpde.bench.figures import styles
 from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job, jobs_on
 from latentpde.bench.measurements import measurements
@@ -79,12 +79,8 @@ class Spectra(Benchmark):
         handles.append(Line2D([], [], color="#666666", linestyle="--", linewidth=0.9))
         labels.append("one draw")
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, edgecolor="none")
-        caption = f"{self.title}; means over {plan.num} cases of each regime, {self._fewer(plan)}. Dashed: one draw."
+        caption = f"{self.title}; means over {plan.num} cases of each regime{fewer(plan)}. Dashed: one draw."
         return [self._table(table, plan), Drawing(caption, figure)]
-
-    def _fewer(self, plan: Plan) -> str:
-        few = [f"{row.count(plan.num)} of {row.name}" for row in plan.rows if row.count(plan.num) < plan.num]
-        return ", ".join(few) or "of every method"
 
     def _table(self, table: Frame, plan: Plan) -> Table:
         """PSD log errors of means and of single draws: a mean is smoother than what it is the mean of."""

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
+from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
 from latentpde.bench.figures import field_grid, styles
 from latentpde.bench.jobs import REPRESENTATIVES, Job, jobs_on
 from latentpde.bench.rows import IN_FIGURES
@@ -66,7 +66,7 @@ class Sweep(Benchmark):
                 cells.append(number(*mean_and_error(some[score])) + (f" ({failed} failed)" if failed else ""))
             rows.append(tuple(cells))
         return Table(f"{title} against {self.of}, {regime}", ("method", *tables), tuple(rows),
-                     (f"Means over {plan.num} cases{_fewer(plan)} ± standard error.",))  # fmt: skip
+                     (f"Means over {plan.num} cases{fewer(plan)} ± standard error.",))  # fmt: skip
 
     def _curves(self, plan: Plan, tables: dict[str, Frame], regime: str) -> Figure:
         figure = Figure((8.0, 3.6), layout="constrained")
@@ -93,12 +93,6 @@ class Sweep(Benchmark):
         figure.legend(loc="outside right upper", fontsize=8, edgecolor="none", title="bars: 2 standard errors",
                       title_fontsize=7)  # fmt: skip
         return figure
-
-
-def _fewer(plan: Plan) -> str:
-    """Which rows have fewer cases, in brackets; nothing where none has."""
-    few = [f"{row.name} {row.count(plan.num)}" for row in plan.rows if row.count(plan.num) < plan.num]
-    return f" ({', '.join(few)})" if few else ""
 
 
 def _number(label: str) -> float:

@@ -34,6 +34,7 @@ _PM10_FILE = Path("gstat", "data", "DE_RB_2005.rda")
 NUM_AIR_CELLS, NUM_AIR_TIMES = 60, 6  # cells that are read, and how many snapshots in a row
 _AIR_MISSING = 0.1  # share of the readings
 DAYS_IN_WINDOW, NUM_FOLDS = 5, 10
+_MARGIN = 20.0  # of the domain around the outermost stations, km
 NUM_WINDOWS = 365 // DAYS_IN_WINDOW
 _WINDOW_STEP = 28  # has no divisor in common with 73: the first few windows are spread over the year
 
@@ -158,7 +159,7 @@ def pm10_whole(index: int, path: Path | None = None) -> Task:
         path: as `pm10` has it.
     """
     window, points = pm10_window(index, path), pm10(path).points
-    (low_y, low_x), (high_y, high_x) = points.min(0).tolist(), points.max(0).tolist()
+    (low_y, low_x), (high_y, high_x) = (points.min(0) - _MARGIN).tolist(), (points.max(0) + _MARGIN).tolist()
     extent = (high_y - low_y, high_x - low_x)
     return Task(f"pm10 {index}", window, window, (low_y, low_x), extent, noisy=True)
 

@@ -131,6 +131,8 @@ def test_each_station_is_left_out_once(pm10_file):
     for task in tasks:
         assert not set(task.asked.stations) & set(task.readings.stations)
         assert len(task.asked) + len(task.readings) == NUM_STATIONS * 5
+        assert (task.readings.points > task.origin).all()
+        assert (task.readings.points < np.add(task.origin, task.extent)).all()
 
 
 def test_pm10_is_found_where_r_keeps_its_packages(pm10_file, monkeypatch, tmp_path):

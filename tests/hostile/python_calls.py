@@ -127,6 +127,7 @@ def raised(call) -> str:
     return "nothing"
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    json.dump([[name, raised(call)] for name, call in calls()] + [["left", str(os.listdir())]], sys.stdout)
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        json.dump([[name, raised(call)] for name, call in calls()] + [["left", str(os.listdir())]], sys.stdout)

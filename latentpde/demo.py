@@ -11,9 +11,9 @@ from latentpde.estimators.base import make_estimator
 from latentpde.io.files import atomic_path, check_writable, make_folder
 from latentpde.io.netcdf import open_cases, write_netcdf
 from latentpde.io.reconstructions import summary_to_dataset
+from latentpde.posterior.summary import Summary
 from latentpde.report.page import write_report
 from latentpde.scores.evaluate import evaluate
-from latentpde.summary import Summary
 
 
 def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: bool = False) -> dict:

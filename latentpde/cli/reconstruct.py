@@ -73,8 +73,8 @@ def reconstruct(
     from latentpde.io.reconstructions import summary_to_dataset
     from latentpde.needs import decoding_memory, require_memory
     from latentpde.posterior import output_grid
+    from latentpde.posterior.summary import Summary
     from latentpde.progress import progress
-    from latentpde.summary import Summary
     from latentpde.validation import LARGEST, LATEST, SMALLEST
 
     method = DEFAULT_METHOD if method is None else method

@@ -32,10 +32,10 @@ from torch import Tensor
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators.base import Estimator
 from latentpde.estimators.seeds import snapshot_generators
-from latentpde.field_posterior import FieldPosterior
 from latentpde.grid import Grid, at_points, pointwise_variance
 from latentpde.latent import Latent
 from latentpde.observation import Observation
+from latentpde.posterior.fields import FieldPosterior
 from latentpde.progress import progress
 
 Variogram = Literal["spherical", "exponential", "gaussian"]

@@ -10,8 +10,8 @@ import numpy as np
 import latentpde
 from latentpde.errors import DataError
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
-from latentpde.spread import QUANTILES
-from latentpde.summary import Summary
+from latentpde.posterior.spread import QUANTILES
+from latentpde.posterior.summary import Summary
 
 if TYPE_CHECKING:
     import xarray as xr

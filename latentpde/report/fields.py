@@ -23,6 +23,7 @@ from latentpde.errors import UsageError
 from latentpde.grid import Grid, resample
 from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
+from latentpde.posterior.summary import Summary
 from latentpde.report.maps import FieldMap, colour_limit, map_figure, maps_on_shared_scales
 from latentpde.report.style import (
     DRAW_COLOUR,
@@ -38,7 +39,6 @@ from latentpde.report.style import (
 )
 from latentpde.scores.metrics import PSD_FLOOR, radial_psd
 from latentpde.scores.truth import last_true_field
-from latentpde.summary import Summary
 
 MOST_SNAPSHOTS = 8  # that a figure shows
 _MOST_SPECTRA = 30  # of draws

@@ -19,6 +19,8 @@ import latentpde
 from latentpde.io.files import atomic_path, check_writable
 from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
+from latentpde.posterior.spread import QUANTILES, interval_probability
+from latentpde.posterior.summary import Summary
 from latentpde.report.fields import (
     CaseFields,
     case_fields,
@@ -33,8 +35,6 @@ from latentpde.report.maps import map_figure
 from latentpde.report.render import render
 from latentpde.report.style import WIDTH
 from latentpde.scores.metrics import PSD_FLOOR, ensemble_size, score
-from latentpde.spread import QUANTILES, interval_probability
-from latentpde.summary import Summary
 
 NARROW = 3.8  # inches: what a phone shows at full size
 _TIMES, _MINUS = "\u00d7", "\u2212"

@@ -11,9 +11,9 @@ import xarray as xr
 from scipy import stats
 
 from latentpde.errors import UsageError
-from latentpde.field_posterior import FieldPosterior
 from latentpde.grid import Grid
 from latentpde.observation import Observation
+from latentpde.posterior.fields import FieldPosterior
 
 NATIVE = Grid((12, 16), (1.0, 2.0))
 

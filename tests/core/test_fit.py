@@ -8,9 +8,9 @@ import torch
 from scipy import stats
 from small_cases import KINDS, cases
 
-from latentpde.field_posterior import FieldPosterior
-from latentpde.fit import FALSE_ALARM, is_explained, misfits
 from latentpde.observation import Observation
+from latentpde.posterior.fields import FieldPosterior
+from latentpde.posterior.fit import FALSE_ALARM, is_explained, misfits
 
 
 @pytest.mark.parametrize("num_readings", [1, 20, 1000])

@@ -8,8 +8,8 @@ import torch
 
 import latentpde.estimators.exact.posterior
 from latentpde.estimators import reconstruct
+from latentpde.posterior.spread import QUANTILES, gaussian_quantiles, interval_probability, quantiles_over_draws
 from latentpde.simulation import simulate
-from latentpde.spread import QUANTILES, gaussian_quantiles, interval_probability, quantiles_over_draws
 
 
 @pytest.mark.parametrize("num_draws", [1, 2, 12, 19, 50, 199])

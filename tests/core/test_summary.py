@@ -10,8 +10,8 @@ import latentpde.posterior
 from latentpde.errors import UsageError
 from latentpde.estimators import reconstruct
 from latentpde.posterior import LatentPosterior
+from latentpde.posterior.summary import Summary
 from latentpde.simulation import simulate
-from latentpde.summary import Summary
 
 
 @pytest.fixture(scope="module")

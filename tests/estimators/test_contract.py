@@ -10,10 +10,10 @@ from small_cases import KINDS, cases, observation
 
 from latentpde.errors import UsageError
 from latentpde.estimators import Estimator, make_estimator, methods
-from latentpde.field_posterior import FieldPosterior
 from latentpde.observation import Observation
 from latentpde.pde import families
 from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.posterior.fields import FieldPosterior
 from latentpde.simulation import regimes
 
 

@@ -10,8 +10,8 @@ import torch
 from latentpde.bench.jobs import Job, cases_of
 from latentpde.bench.rows import row
 from latentpde.estimators import Estimator
-from latentpde.field_posterior import FieldPosterior
 from latentpde.observation import Observation
+from latentpde.posterior.fields import FieldPosterior
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ from program import PROGRAM, TINY
 
 from latentpde.estimators import methods
 from latentpde.io.streaming import _HDF5File, append_cases, signals_wait
+from latentpde.posterior.summary import Summary
 from latentpde.simulation import Simulation
-from latentpde.summary import Summary
 
 
 def _left(folder: Path) -> dict[str, str]:

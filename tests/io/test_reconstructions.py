@@ -13,7 +13,7 @@ from latentpde.grid import unpool_spectrum
 from latentpde.io.netcdf import open_observed
 from latentpde.pde import get_family
 from latentpde.posterior import LatentPosterior
-from latentpde.spread import QUANTILES
+from latentpde.posterior.spread import QUANTILES
 
 
 @pytest.fixture(scope="module")

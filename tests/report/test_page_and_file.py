@@ -8,8 +8,8 @@ import xarray as xr
 
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.posterior import ExactPosterior
-from latentpde.field_posterior import FieldPosterior
 from latentpde.posterior import LatentPosterior
+from latentpde.posterior.fields import FieldPosterior
 from latentpde.report import page
 from latentpde.scores.metrics import radial_psd
 

@@ -19,9 +19,9 @@ from latentpde.errors import UsageError
 from latentpde.estimators.assimilation.readings import FieldReadings
 from latentpde.estimators.base import Estimator, make_estimator, methods
 from latentpde.estimators.seeds import snapshot_generators
-from latentpde.field_posterior import FieldPosterior
 from latentpde.latent import Latent
 from latentpde.observation import Observation
+from latentpde.posterior.fields import FieldPosterior
 
 CHUNK_VALUES = 2**23  # values of fields that a method holds at once: 64 MB
 _BACKGROUND_DRAWS = 12  # for a background whose mean is that of its draws

@@ -40,12 +40,12 @@ from latentpde.estimators.exact.posterior import MOST_PRIOR_TO_NOISE, DrawnState
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.exact.widening import widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
-from latentpde.fit import is_explained
 from latentpde.grid import wavenumbers
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.posterior import InitialStates
+from latentpde.posterior.fit import is_explained
 from latentpde.progress import progress
 from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real

@@ -31,8 +31,8 @@ from latentpde.estimators.exact.units import Units
 from latentpde.grid import Grid, mode_weights, wavenumbers
 from latentpde.latent import Latent, source_scale
 from latentpde.observation import Observation
+from latentpde.observation.tables import typical_distance
 from latentpde.spectra import Matern, Spectrum, WhiteBand
-from latentpde.tables import typical_distance
 
 #: Bounds of levels that are inferred, in units of what the data suggest.
 _NOISE, _STRENGTH, _SOURCE_STRENGTH, _LENGTH, _SLOPE = (1e-3, 2.0), (0.1, 20.0), (1e-3, 20.0), (0.5, 1.0), (2.5, 10.0)

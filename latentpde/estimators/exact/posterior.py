@@ -15,10 +15,10 @@ from torch import Tensor
 from latentpde.decoder import as_times
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.initial_state import InitialState
-from latentpde.fit import is_explained
 from latentpde.grid import Grid, at_points, resample
 from latentpde.posterior import CHUNK_VALUES, InitialStates, LatentPosterior
-from latentpde.spread import Spread, spread_over_draws, std_over_draws
+from latentpde.posterior.fit import is_explained
+from latentpde.posterior.spread import Spread, spread_over_draws, std_over_draws
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,7 +43,7 @@ class DrawnStates:
     seeds: list[int]
     num_draws: int
 
-    def __getitem__(self, cases: slice) -> Complex[Tensor, "case draw row col"]:
+    def __getitem__(self, cases: slice, /) -> Complex[Tensor, "case draw row col"]:
         chosen = zip(self.states[cases], self.deviations[cases], self.seeds[cases], strict=True)
         return torch.stack([state.draw(own, self.num_draws, seed=seed) for state, own, seed in chosen])
 

@@ -25,12 +25,12 @@ from latentpde.estimators.fundps.residual import Coefficients, ResidualLikelihoo
 from latentpde.estimators.fundps.sampler import Guide, GuidedSampler
 from latentpde.estimators.learned.posterior import training_mismatch
 from latentpde.estimators.seeds import snapshot_generators
-from latentpde.field_posterior import FieldPosterior
 from latentpde.grid import Grid
 from latentpde.latent import Latent
 from latentpde.nn.fields import NUM_CHANNELS, OUTPUT
 from latentpde.nn.weights import SHIPPED, Trained, load_weights
 from latentpde.observation import Observation
+from latentpde.posterior.fields import FieldPosterior
 from latentpde.progress import Advance, progress
 from latentpde.validation import Count, NotNegative, Positive, Share
 

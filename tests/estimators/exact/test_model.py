@@ -17,9 +17,9 @@ from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.readings import Readings
 from latentpde.latent import Latent
+from latentpde.observation.tables import typical_distance
 from latentpde.pde import get_family
 from latentpde.pde.scales import exponents, scaled_bounds
-from latentpde.tables import typical_distance
 
 EXTENT = (3.0, 5.0)
 GRID = lp.Grid((6, 10), EXTENT, (10.0, -2.0))

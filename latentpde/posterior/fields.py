@@ -12,7 +12,7 @@ from torch import Tensor
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, resample
 from latentpde.posterior import Posterior
-from latentpde.spread import Spread, gaussian_quantiles
+from latentpde.posterior.spread import Spread, gaussian_quantiles
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from latentpde.grid import Grid
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
-from latentpde.spread import QUANTILES
+from latentpde.posterior.spread import QUANTILES
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,7 +33,7 @@ class Summary:
         grid: where the fields are.
         mean: the posterior mean of the field.
         std: its standard deviation; NaN for a point estimate.
-        quantiles: of the field, at the levels `latentpde.spread.QUANTILES`.
+        quantiles: of the field, at the levels `latentpde.posterior.spread.QUANTILES`.
         source_mean: the posterior mean of the source; ``None`` where the method knows no PDE.
         source_std: its standard deviation.
         draws: of the field, for those cases of which they were to be kept.

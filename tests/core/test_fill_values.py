@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentpde.errors import DataError
-from latentpde.fill_values import refuse_fill_values
+from latentpde.observation.fill_values import refuse_fill_values
 
 RNG = np.random.default_rng(0)
 HONEST = {

@@ -129,7 +129,7 @@ class Posterior(ABC):
         return readings_of(fine.analyse(self.means(cases, fine, observation.times)), observation)
 
     def misfits(self) -> Float[Tensor, " case"]:
-        """How far the mean is from the readings, in variances of the noise for each reading: `latentpde.posterior.fit`."""
+        """How far the mean is from the readings, in variances of their noise; see `latentpde.posterior.fit`."""
         observation = self.observation
         with torch.no_grad():
             parts = self.parts(observation.fine_grid, len(observation.times))

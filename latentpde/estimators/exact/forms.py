@@ -191,7 +191,10 @@ class DisplacementTable:
 
     def _sum(self, parameters: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Something quadratic in the responses, summed over fields that share waves, mode by mode."""
-        found = [sum(function(self._unknown.responses(parameters, [part])) for part in parts) for parts in self._parts]
+        found = []
+        for parts in self._parts:
+            first, *others = (function(self._unknown.responses(parameters, [part])) for part in parts)
+            found.append(sum(others, first))
         return torch.cat(found, dim=-1)
 
     @staticmethod

@@ -58,7 +58,7 @@ class Readings:
         times = case.times[where[:, 0]] if case.reading_times is None else case.reading_times[0][mask]
         groups = torch.zeros_like(where[:, 0]) if case.groups is None else case.groups[0][mask]
         cells = spacing * (case.observed == "pooled") * torch.ones_like(positions)
-        parts = [
+        parts: list[tuple[Tensor, ...]] = [
             (case.values[0][mask], positions, times, case.noise_std[0][mask], groups, cells, torch.arange(len(where)))
         ]
         if case.initial is not None:

@@ -65,7 +65,8 @@ class Latent:
         num_modes: ``M``, Fourier modes of the source per half axis; 0 for no source.
         bounds: lower and upper bound of each coefficient, ``(coefficient, 2)``; the family's own where left out.
         infers_source: whether the strength of the source is not known, and a method that can is to infer it.
-        guessed: coefficients whose bounds nobody gave; a method that can is to widen them where they are too narrow.
+        guessed: coefficients whose bounds nobody gave but the sizes of the data; a method that can is to widen them
+            where they are too narrow.
     """
 
     family: Family

@@ -200,7 +200,7 @@ def _latent(
     is_guess = scaled is not None and known_bounds is None
     return Latent(
         chosen,
-        guessed=tuple(name for name in chosen.coefficient_names if name not in given) if is_guess else (),
+        guessed=tuple(c.name for c in chosen.coefficients if c.name not in given and c.unit != "1") if is_guess else (),
         source_prior_std=source_prior_std if source_prior_std is not None else known_std or DEFAULT_SOURCE_PRIOR_STD,
         num_modes=num_modes,
         infers_source=infers_source,

@@ -47,7 +47,8 @@ def fit_warnings(misfit: float, num_readings: int) -> list[str]:
 def misfits(observation: Observation, predicted: Float[Tensor, "case time *reading"]) -> Float[Tensor, " case"]:
     """The misfit of each case.
 
-    >>> observation = Observation.from_arrays([[[1.0, 2.0], [3.0, float("nan")]]], noise_std=0.5)
+    >>> import torch
+    >>> observation = Observation.from_arrays([[[1.0, 2.0], [3.0, float("nan")]]], times=[1.0], noise_std=0.5)
     >>> misfits(observation, torch.tensor([[[[1.0, 2.0], [2.0, 9.0]]]]))  # a third of 2 squared
     tensor([1.3333], dtype=torch.float64)
 
@@ -64,7 +65,8 @@ def readings_of(
 ) -> Float[Tensor, "case time *reading"]:
     """What an observation would have read of fields: averages over its cells, or values at its sensors.
 
-    >>> observation = Observation.from_arrays(torch.zeros(1, 4, 4), noise_std=0.1)
+    >>> import torch
+    >>> observation = Observation.from_arrays(torch.zeros(1, 4, 4), times=[1.0], noise_std=0.1)
     >>> readings_of(torch.full((1, 1, 2, 2), 0j), observation).shape
     torch.Size([1, 1, 4, 4])
     """

@@ -43,7 +43,7 @@ def test_cases_are_decoded_a_few_at_a_time(posterior, monkeypatch, at_once):
         sizes.append(len(draws))
         return draws
 
-    monkeypatch.setattr(latentpde.posterior, "CHUNK_VALUES", at_once * 4 * 16 * 24)
+    monkeypatch.setattr(latentpde.posterior.posterior, "CHUNK_VALUES", at_once * 4 * 16 * 24)
     monkeypatch.setattr(LatentPosterior, "fields", counted)
     parts = Summary.of(posterior, 16, draws_of=[4])
     assert max(sizes) == at_once

@@ -11,7 +11,14 @@ from latentpde.observation import Observation
 from latentpde.pde import Coefficient, Family, families
 from latentpde.simulation import simulate
 
-DIFFERENTIAL = ("advection_diffusion", "klein_gordon", "helmholtz", "telegraph")
+DIFFERENTIAL = (
+    "advection_diffusion",
+    "advection_diffusion_decay",
+    "klein_gordon",
+    "helmholtz",
+    "screened_poisson",
+    "telegraph",
+)
 QUICK = {"method": "pinn", "num_steps": 5, "num_collocation": 16, "num_initial": 16}
 
 

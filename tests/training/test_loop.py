@@ -249,7 +249,7 @@ def test_a_run_is_not_overwritten_and_not_mixed_with_another(tmp_path, monkeypat
 
 def test_a_loss_that_is_not_a_number_stops_the_run(tmp_path):
     with pytest.raises(DataError, match="learning_rate"):
-        train(config(tmp_path, encoder={"epochs": 20, "batch_size": 4, "learning_rate": 1e30, "warmup": 0.0}))
+        train(config(tmp_path, encoder={"epochs": 20, "batch_size": 4, "learning_rate": 1e6, "warmup": 0.0}))
 
 
 def test_missing_accelerate_is_said(tmp_path, monkeypatch):

@@ -54,6 +54,7 @@ _OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algeb
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _MOST_WIDENINGS = 3
+_MOST_LEFT_OUT, _LEFT_OUT_NODES = 3000, 8  # readings that are left out one by one, and parameters that this is done for
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
 
 
@@ -66,6 +67,7 @@ class _CaseResult:
         spread: those for the spread, where there are more of them.
         mean: conditional means, one for each node that the mean averages over.
         mean_initial_hat: those of the initial state; one for all nodes where it is known.
+        left_out: what the other readings predict for each of them; ``None`` where they are too many.
         diagnostics: by name.
     """
 
@@ -73,6 +75,7 @@ class _CaseResult:
     spread: Draws | None
     mean: Draws
     mean_initial_hat: Complex[Tensor, "*node row col"]
+    left_out: tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]] | None
     diagnostics: dict[str, np.ndarray]
 
 
@@ -160,6 +163,7 @@ class Exact(Estimator):
             spread_trend=torch.stack([draws.trend for draws in spread]) if spread else None,
             level_names=models[0].level_names,
             level_draws=torch.stack([draws.parameters[:, latent.num_coefficients :] for draws in kept]),
+            left_out=[case.left_out for case in cases],
         )
 
     def _estimate_cases(
@@ -210,6 +214,7 @@ class Exact(Estimator):
             spread=spread,
             mean=mean,
             mean_initial_hat=states,
+            left_out=_left_out(model, mean.own_parameters),
             diagnostics=_describe(samples, parameters, model, misfit, _prior_to_noise(model, mean.own_parameters)),
         )
 
@@ -250,6 +255,14 @@ class Exact(Estimator):
             easier=[on_box(noisier.log_likelihood) for noisier in easier],
             surrogate=on_box(surrogate.log_likelihood) if surrogate else None,
         )
+
+
+def _left_out(model: Model, nodes: Float[Tensor, "node parameter"]) -> tuple[Tensor, Tensor] | None:
+    """Of as many nodes as the time allows that a search took anyway."""
+    num = len(model.likelihood.values)
+    few = 0 if num > _MOST_LEFT_OUT else max(1, min(_LEFT_OUT_NODES, _MOST_LEFT_OUT // num))
+    with torch.no_grad():
+        return model.leave_one_out(nodes[:few]) if few else None
 
 
 def _join(models: list[Model], draws: list[Draws]) -> tuple[Float[Tensor, "case draw latent"], InitialStates]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from latentpde.decoder import Decoder
@@ -73,6 +73,8 @@ class Model:
         levels: what is inferred beside the coefficients, in the order of the parameters.
         state: what is known of the initial state; ``None`` where nothing is.
         units: of the model; ``None`` for the user's.
+        order: number of each of the model's readings among those of the case, -1 for a cell of its initial state;
+            ``None`` where they are the same.
     """
 
     decoder: Decoder
@@ -80,6 +82,7 @@ class Model:
     levels: tuple[Level, ...]
     state: InitialState | None
     units: Units | None = None
+    order: Int[Tensor, " reading"] | None = None
 
     @classmethod
     def with_known_start(cls, case: Observation, latent: Latent, state: InitialState, form: str | None = None) -> Model:
@@ -139,7 +142,7 @@ class Model:
         columns = _trend_columns(trend, readings.positions - torch.tensor(grid.extent, dtype=torch.float64) / 2)
         unknown = UnknownModes.of(latent, places, fields)
         likelihood = MarginalLikelihood(readings.values, None, unknown, noise, columns, form)
-        return cls(decoder, likelihood, tuple(levels), None, units)
+        return cls(decoder, likelihood, tuple(levels), None, units, readings.order)
 
     @property
     def level_names(self) -> tuple[str, ...]:
@@ -194,6 +197,22 @@ class Model:
         z = _pack(latent, users[:, : latent.num_coefficients], source)
         deviations = None if self.state is None else self.likelihood.blocks("state", unknown, parameters)
         return Draws(parameters, users, z, trend, states, deviations, seed)
+
+    def leave_one_out(
+        self, parameters: Float[Tensor, "node parameter"]
+    ) -> tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]]:
+        """What the other readings of the case predict for each, noise included: mean and standard deviation in the
+        user's units, over some nodes."""
+        found = [self.likelihood.leave_one_out(node[None]) for node in parameters]
+        means, stds = (torch.stack([part[i] for part in found]) for i in (0, 1))
+        mean, std = means.mean(0), torch.sqrt((stds**2 + means**2).mean(0) - means.mean(0) ** 2)
+        if self.units is not None:
+            mean, std = mean * self.units.value, std * self.units.value
+        if self.order is None:
+            return mean, std
+        of_case = self.order >= 0
+        back = torch.argsort(self.order[of_case])
+        return mean[of_case][back], std[of_case][back]
 
     def source(self, whitened: Complex[Tensor, "batch unknown"], parameters: Tensor) -> Float[Tensor, "batch source"]:
         """The source latent ``q`` in whitened unknowns."""

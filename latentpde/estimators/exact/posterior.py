@@ -72,6 +72,8 @@ class ExactPosterior(LatentPosterior):
         mean_trend, spread_trend: as ``mean_z`` and ``spread_z``; the mean is taken already.
         level_names: what was inferred beside the coefficients.
         level_draws: draws of these.
+        left_out: what all other readings predict for each of a case, mean and standard deviation; ``None`` for a case
+            with very many.
     """
 
     mean_z: Float[Tensor, "case node latent"]
@@ -83,6 +85,7 @@ class ExactPosterior(LatentPosterior):
     spread_trend: Float[Tensor, "case spread_draw column"] | None
     level_names: tuple[str, ...]
     level_draws: Float[Tensor, "case draw level"]
+    left_out: list[tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]] | None]
 
     @cached_property
     def levels(self) -> xr.DataArray:
@@ -188,6 +191,26 @@ class ExactPosterior(LatentPosterior):
         numbers = torch.zeros(len(given)) if groups is None else groups[case][self.observation.mask[case]]
         levels = [found.get(f"noise_std_{int(number)}", found.get("noise_std", torch.nan)) for number in numbers]
         return torch.where(given.isnan(), torch.tensor(levels, dtype=torch.float64), given)
+
+    def leave_one_out(self, case: int = 0) -> xr.Dataset:
+        """Each reading of a case beside what all others predict for it, in closed form.
+
+        ``z`` is the difference in standard deviations, those of the reading's own noise included. It is about standard
+        normal where the model is right; a reading far out is one that the others and the PDE do not expect.
+
+        Args:
+            case: its number, from 0.
+        """
+        import xarray as xr
+
+        observation, found = self.observation, self.left_out[case]
+        observation.require_case(case)
+        if found is None:
+            raise UsageError("a case with so many readings is not checked one by one; take some of them")
+        mean, std = (part.numpy() for part in found)
+        value = observation.values[case][observation.mask[case]].numpy()
+        columns = {"value": value, "mean": mean, "std": std, "z": (value - mean) / std}
+        return xr.Dataset({name: ("reading", column) for name, column in columns.items()})
 
     def at(self, points, times=None) -> xr.Dataset:
         """The field at any places and times: mean, standard deviation and draws.

@@ -245,7 +245,7 @@ class EncDiffusion(LatentDiffusion):
         >>> posterior.coefficients.shape
         (1, 3, 3)
         >>> sorted(posterior.diagnostics)
-        ['num_parameters', 'residual', 'start_residual']
+        ['misfit', 'num_parameters', 'residual', 'start_residual']
     """
 
     name = "enc_diffusion"

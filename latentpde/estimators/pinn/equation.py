@@ -78,7 +78,10 @@ class Equation:
     def pairs(self) -> tuple[Pair, ...]:
         """The second derivatives that `Terms.second` multiplies, as pairs of positions in `directions`."""
         last = len(self.directions) - 1
-        mixed = self._parts(self.family.bounds.mean(-1)[None])[2][0, 2] != 0
+        # not in the middle of the bounds, where a mixed derivative may happen to vanish
+        lower, upper = self.family.bounds.unbind(-1)
+        second = self._parts((lower + 0.3 * (upper - lower))[None])[2][0]
+        mixed = second[2].abs() > 1e-9 * second.abs().max()
         return (*((i, i) for i in range(last + 1)), *([(last - 1, last)] if mixed else []))
 
     @cached_property

@@ -241,6 +241,18 @@ def test_a_start_with_gaps_is_worth_more_than_none():
         lp.reconstruct(lp.Observation.from_dataset(data.assign(initial=data.initial.where(~gaps))), method="map")
 
 
+def test_a_reading_that_the_others_do_not_expect_stands_out(smooth):
+    columns, posterior = smooth
+    usual = posterior.leave_one_out()
+    np.testing.assert_allclose(usual["value"], columns["value"])
+    assert 0.6 < float(usual["z"].std()) < 1.5
+    wrong = columns["value"].copy()
+    wrong[7] += 3.0
+    found = reconstructed({**columns, "value": wrong}).leave_one_out()
+    assert int(np.abs(found["z"].values).argmax()) == 7
+    assert found["z"][7] > 3
+
+
 def test_places_and_times_are_those_of_the_grid(smooth):
     _, posterior = smooth
     grid = posterior.grid(12)

@@ -100,5 +100,5 @@ def test_the_paper_size_takes_a_step():
         loss = (operator(fields, torch.zeros(1)) - fields).square().mean()
         loss.backward()
         optimiser.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     assert losses[1] < losses[0]

@@ -37,7 +37,7 @@ class Ablation(Benchmark):
             for value, printed in self.printed[some.method].items()
         ]
 
-    def _variant(self, some: Row, value: float) -> Row:
+    def _variant(self, some: Row, value: int | float) -> Row:
         options = {**self.base.get(some.method, {}), self.option: value}
         return with_options(some, name=f"{some.name}, {value:g}", **options)
 

@@ -43,7 +43,7 @@ def chain(observation, latent, seed):
     start = latent.draw(1, generator=torch.Generator().manual_seed(seed))[0] / scale
     run = mcmc.MCMC(
         mcmc.NUTS(potential_fn=potential, max_tree_depth=8),
-        num_draws=NUM_DRAWS,
+        num_samples=NUM_DRAWS,
         warmup_steps=NUM_WARMUP,
         initial_params={"white": start},
         disable_progbar=True,

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from latentpde.errors import DataError
+from latentpde.grid import Grid
 from latentpde.nn.conditioning import conditioning
 from latentpde.nn.presets import NetworkSize
 from latentpde.nn.probes import num_features, probe
@@ -16,6 +17,18 @@ from latentpde.nn.units import Units
 from latentpde.observation import Observation
 
 SMALLEST_SIDE = 3  # the convolutions leave one cell of fewer, which cannot be normalised
+
+
+def check_cells(grid: Grid) -> None:
+    """Raise `DataError` where a grid has too few cells for a network.
+
+    >>> check_cells(Grid((3, 8)))
+    """
+    if min(grid.shape) < SMALLEST_SIDE:
+        raise DataError(
+            f"networks see grids of at least {SMALLEST_SIDE} x {SMALLEST_SIDE} cells, and this one has "
+            f"{grid.shape[0]} x {grid.shape[1]}; take the method exact or map"
+        )
 
 
 class Conditions(NamedTuple):
@@ -53,11 +66,7 @@ class Conditions(NamedTuple):
             units: the latent's prior, and the network's units.
             num_probes: number of probes that the network sees; 0 for none.
         """
-        if min(observation.grid.shape) < SMALLEST_SIDE:
-            raise DataError(
-                f"networks see grids of at least {SMALLEST_SIDE} x {SMALLEST_SIDE} cells, and this one has "
-                f"{observation.grid.shape[0]} x {observation.grid.shape[1]}; take the method exact or map"
-            )
+        check_cells(observation.grid)
         channels = conditioning(observation)[:, -1]
         initial = observation.require_initial()[:, None]
         prior = units.seen_prior.expand(len(observation), -1)

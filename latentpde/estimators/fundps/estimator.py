@@ -27,6 +27,7 @@ from latentpde.estimators.learned.posterior import training_mismatch
 from latentpde.estimators.seeds import snapshot_generators
 from latentpde.grid import Grid
 from latentpde.latent import Latent
+from latentpde.nn.encoders import check_cells
 from latentpde.nn.fields import NUM_CHANNELS, OUTPUT
 from latentpde.nn.weights import SHIPPED, Trained, load_weights
 from latentpde.observation import Observation
@@ -114,6 +115,7 @@ class FunDPS(Estimator):
         ``num_parameters`` of the network.
         """
         observation.require_initial()
+        check_cells(observation.grid)
         trained = load_weights("fundps", latent.family, self.weights)
         likelihood = FieldLikelihood.of(
             observation, trained.field_statistics, trained.noise, slack=self.slack, coupling=self.coupling

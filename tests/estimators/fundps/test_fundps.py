@@ -225,3 +225,11 @@ def test_the_residual_is_an_option():
     plain, guided = (reconstruct(data, residual_scale=scale, **options).mean(16) for scale in (0.0, 0.1))
     assert np.isfinite(guided).all()
     assert not np.array_equal(plain, guided)
+
+
+@pytest.mark.parametrize("side", [1, 2])
+def test_grids_too_small_for_a_network_are_refused(side):
+    cells = np.ones((side, side))
+    observation = Observation.from_arrays(cells, cells, times=[0.25], noise_std=0.1)
+    with pytest.raises(DataError, match=f"at least 3 x 3 cells, and this one has {side} x {side}"):
+        reconstruct(observation, "advection_diffusion", method="fundps", num_steps=2)

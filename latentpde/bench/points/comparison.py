@@ -14,8 +14,8 @@ import pandas as pd
 from latentpde.bench.benchmark import Items, Plan, Study
 from latentpde.bench.lines import Line
 from latentpde.bench.measurements import rounded
-from latentpde.bench.points.task import Prediction, Predictor, Task, scores
 from latentpde.bench.tables import NONE, Frame, Table, mean_and_error, number
+from latentpde.scores.points.task import Prediction, Predictor, Task, scores
 
 REFERENCE = "gaussian process"
 

@@ -26,8 +26,8 @@ from jaxtyping import Float, Int
 from scipy.optimize import minimize
 from torch import Tensor
 
-from latentpde.bench.points.flat_mean import FlatMean, log_likelihood
-from latentpde.bench.points.task import Prediction, Readings, Task
+from latentpde.scores.points.flat_mean import FlatMean, log_likelihood
+from latentpde.scores.points.task import Prediction, Readings, Task
 
 _NUM_TRIED = 32  # parameters at random, of which the likeliest are starts
 _NUM_STARTS = 3

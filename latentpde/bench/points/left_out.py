@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from latentpde.bench.points.gaussian_process import fit
-from latentpde.bench.points.kriging import choose_variogram
-from latentpde.bench.points.task import Prediction, Task
+from latentpde.scores.points.kriging import choose_variogram
+from latentpde.scores.points.task import Prediction, Task
 
 
 def gaussian_process_left_out(task: Task, *, seed: int) -> Prediction:

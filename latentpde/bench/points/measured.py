@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from latentpde.bench.points.task import Readings, Task
 from latentpde.errors import DataError, UsageError
+from latentpde.scores.points.task import Readings, Task
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import latentpde as lp
-from latentpde.bench.points.task import Prediction, Task
+from latentpde.scores.points.task import Prediction, Task
 
 _CELLS = 32  # of the rectangle to reconstruct along its shorter side; predictions do not depend on it
 

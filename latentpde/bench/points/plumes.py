@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from latentpde.bench.points.task import Readings, Task
 from latentpde.bench.points.transport import transport
+from latentpde.scores.points.task import Readings, Task
 
 EXTENT = (25.0, 40.0)  # of the observed domain along y and x, km
 HOURS = np.arange(6.0)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Complex, Float
 
-from latentpde.bench.points.task import Readings, Task
+from latentpde.scores.points.task import Readings, Task
 
 BOUNDS = {"vx": (-0.8, 0.8), "vy": (-0.8, 0.8), "kappa": (0.002, 0.03)}
 LEVELS = {

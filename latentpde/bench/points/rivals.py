@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from latentpde.bench.points.gaussian_process import GaussianProcess
-from latentpde.bench.points.kriging import Kriging
-from latentpde.bench.points.simple import mean_of_readings, persistence
-from latentpde.bench.points.task import Predictor
+from latentpde.scores.points.kriging import Kriging
+from latentpde.scores.points.simple import mean_of_readings, persistence
+from latentpde.scores.points.task import Predictor
 
 RIVALS: dict[str, Predictor] = {
     "gaussian process": GaussianProcess(),

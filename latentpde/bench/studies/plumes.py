@@ -8,7 +8,7 @@ from latentpde.bench.points.comparison import PointStudy, TaskSet
 from latentpde.bench.points.model import Exact
 from latentpde.bench.points.plumes import plume_task
 from latentpde.bench.points.rivals import RIVALS
-from latentpde.bench.points.task import Task
+from latentpde.scores.points.task import Task
 
 
 class Plumes(PointStudy):

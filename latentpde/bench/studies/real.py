@@ -17,7 +17,7 @@ from latentpde.bench.points.measured import (
 )
 from latentpde.bench.points.model import Exact, SnapshotBySnapshot
 from latentpde.bench.points.rivals import RIVALS
-from latentpde.bench.points.task import Task
+from latentpde.scores.points.task import Task
 
 _AIR = (
     "Temperatures in K of 60 cells of 2.5 degrees at six times, six hours apart, a tenth missing; all other cells are "

@@ -20,8 +20,8 @@ from latentpde.bench.lines import Line
 from latentpde.bench.measurements import rounded
 from latentpde.bench.points.model import predicted
 from latentpde.bench.points.prior_draws import BOUNDS, LEVELS, NUM_CELLS, PriorCase, prior_case
-from latentpde.bench.points.task import Prediction, scores
 from latentpde.bench.tables import NONE, Frame, Table, mean_and_error, number
+from latentpde.scores.points.task import Prediction, scores
 from latentpde.scores.ranks import holm, rank_uniformity, ranks
 
 NUM_DRAWS = 39  # a rank has 40 values, and the ends of 90 % intervals are draws

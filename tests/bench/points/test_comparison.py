@@ -15,9 +15,9 @@ from latentpde.bench.lines import read_entries
 from latentpde.bench.points import comparison, measured, model, plumes
 from latentpde.bench.points.comparison import TaskSet, compare
 from latentpde.bench.points.left_out import gaussian_process_left_out, kriging_left_out
-from latentpde.bench.points.task import Prediction, Readings, Task
 from latentpde.bench.studies import plumes as plumes_study
 from latentpde.bench.studies import real as real_study
+from latentpde.scores.points.task import Prediction, Readings, Task
 
 
 def task_of(values, truth=()):

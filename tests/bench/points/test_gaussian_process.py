@@ -8,7 +8,7 @@ import torch
 from scipy.special import gamma, kv
 
 from latentpde.bench.points.gaussian_process import Covariance, GaussianProcess, fit
-from latentpde.bench.points.task import Readings, Task
+from latentpde.scores.points.task import Readings, Task
 
 
 def readings_of(seed, drift=(0.0, 0.0), num_stations=20, num_times=4):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latentpde.bench.points.simple import mean_of_readings, persistence
-from latentpde.bench.points.task import Prediction, Readings, Task, scores
+from latentpde.scores.points.simple import mean_of_readings, persistence
+from latentpde.scores.points.task import Prediction, Readings, Task, scores
 
 
 def task_of(truth, *, noisy):

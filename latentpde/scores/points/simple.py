@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.spatial import KDTree
 
-from latentpde.bench.points.task import Prediction, Readings, Task
+from latentpde.scores.points.task import Prediction, Readings, Task
 
 
 def mean_of_readings(task: Task, *, seed: int) -> Prediction:

@@ -8,7 +8,7 @@ import torch
 from scipy.linalg import null_space
 from scipy.stats import multivariate_normal
 
-from latentpde.bench.points.flat_mean import FlatMean, log_likelihood
+from latentpde.scores.points.flat_mean import FlatMean, log_likelihood
 
 NUM = 9
 

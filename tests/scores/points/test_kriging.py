@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from latentpde.bench.points.kriging import VARIOGRAMS, Kriging, Variogram, choose_variogram
-from latentpde.bench.points.task import Readings, Task
+from latentpde.scores.points.kriging import VARIOGRAMS, Kriging, Variogram, choose_variogram
+from latentpde.scores.points.task import Readings, Task
 
 NUM = 14
 

@@ -19,8 +19,8 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 from torch import Tensor
 
-from latentpde.bench.points.flat_mean import FlatMean
-from latentpde.bench.points.task import Prediction, Readings, Task
+from latentpde.scores.points.flat_mean import FlatMean
+from latentpde.scores.points.task import Prediction, Readings, Task
 
 _LEAST_NUGGET = 1e-6  # keeps the system regular where stations share a place
 _RANGES, _NUGGETS = np.geomspace(0.05, 3.0, 13), (_LEAST_NUGGET, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)

@@ -14,6 +14,7 @@ _HOMES = {
     "Domain": "latentpde.domain",
     "Estimator": "latentpde.estimators",
     "Family": "latentpde.pde",
+    "Frame": "latentpde.frame",
     "Grid": "latentpde.grid",
     "Latent": "latentpde.latent",
     "LatentPDEError": "latentpde.errors",

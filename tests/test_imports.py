@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "latentpde"
 
-TOOLS = ("errors", "memory", "needs", "progress", "registry", "validation")
-CORE = ("decoder", "domain", "grid", "latent", "observation", "operator", "pde", "posterior", "spectra")
+TOOLS = ("errors", "memory", "needs", "progress", "quantities", "registry", "validation")
+CORE = ("decoder", "domain", "frame", "grid", "latent", "observation", "operator", "pde", "posterior", "spectra")
 #: What each room may import beside the tools and itself; docs/design.md shows the same table.
 MAY_IMPORT = {
     "tools": (),

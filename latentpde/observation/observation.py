@@ -27,6 +27,7 @@ from torch import Tensor
 
 from latentpde.domain import Domain
 from latentpde.errors import DataError, LatentPDEWarning, UsageError
+from latentpde.frame import Frame
 from latentpde.grid import Grid, unpool_spectrum
 from latentpde.observation.checks import (
     Observed,
@@ -88,6 +89,7 @@ class Observation:
             ``time`` has length one.
         groups: number of the noise group of each reading, for a table; ``None`` for a single one.
         start: the user's time that is PDE time 0.
+        frame: the user's coordinates, dates and units, which results go out in; ``None`` where they are the plane's.
     """
 
     values: Float[Tensor, "case time *reading"]
@@ -110,6 +112,7 @@ class Observation:
     reading_times: Float[Tensor, "case time sensor"] | None = None
     groups: Int[Tensor, "case time sensor"] | None = None
     start: float = 0.0
+    frame: Frame | None = None
 
     @classmethod
     def from_arrays(

@@ -10,7 +10,7 @@ from latentpde.estimators import reconstruct
 from latentpde.estimators.base import make_estimator
 from latentpde.io.files import atomic_path, check_writable, make_folder
 from latentpde.io.netcdf import open_cases, write_netcdf
-from latentpde.io.reconstructions import summary_to_dataset
+from latentpde.io.reconstructions import summary_to_dataset, write_reconstruction
 from latentpde.posterior.summary import Summary
 from latentpde.report.page import write_report
 from latentpde.scores.evaluate import evaluate
@@ -39,6 +39,6 @@ def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: b
     with ExitStack() as stack:  # all of it is made before any is put in place
         case_file, out_file, page = (stack.enter_context(atomic_path(target)) for target in targets)
         write_netcdf(cases, case_file)
-        write_netcdf(out.assign_attrs(history="latentpde demo"), out_file)
+        write_reconstruction(out.assign_attrs(history="latentpde demo"), posterior.observation, out_file)
         write_report(posterior, page, truth=cases["truth/field"], summary=summary)
     return evaluate(out, cases)

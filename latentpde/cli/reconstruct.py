@@ -68,9 +68,9 @@ def reconstruct(
     from latentpde.estimators import reconstruct as run
     from latentpde.estimators.base import DEFAULT_METHOD
     from latentpde.io.files import atomic_path, check_writable
-    from latentpde.io.netcdf import open_fine_initial, open_observed, write_netcdf
+    from latentpde.io.netcdf import open_fine_initial, open_observed
     from latentpde.io.observations import observation_from_dataset
-    from latentpde.io.reconstructions import summary_to_dataset
+    from latentpde.io.reconstructions import summary_to_dataset, write_reconstruction
     from latentpde.needs import decoding_memory, require_memory
     from latentpde.posterior import output_grid
     from latentpde.posterior.summary import Summary
@@ -124,7 +124,8 @@ def reconstruct(
         summary = Summary.of(posterior, resolution, draws_of=draws_of)
         dataset = summary_to_dataset(posterior, summary, keep_draws)
         # all that is written is made before any is put in place
-        write_netcdf(dataset.assign_attrs(history=command_line()), stack.enter_context(atomic_path(output)))
+        dataset = dataset.assign_attrs(history=command_line())
+        write_reconstruction(dataset, observation, stack.enter_context(atomic_path(output)))
         if report is not None:
             from latentpde.report.page import write_report
 

@@ -144,6 +144,9 @@ def reconstruct(
     if "misfit" not in posterior.diagnostics:
         found = {"misfit": posterior.misfits().numpy(), **posterior.diagnostics}
         posterior = replace(posterior, diagnostics=found)
+    given = {"bounds": bounds, "source_prior_std": source_prior_std, "num_modes": num_modes, **options}
+    call = {"family": latent.family.name, "method": estimator.name, "num_draws": num_draws, "seed": seed}
+    posterior = replace(posterior, call=call | {name: value for name, value in given.items() if value is not None})
     for sentence in posterior.all_warnings():
         warnings.warn(sentence, LatentPDEWarning, stacklevel=2)
     return posterior

@@ -30,7 +30,7 @@ def open_cases(path: str | Path) -> xr.DataTree:
     """
     import xarray as xr
 
-    groups = _read(path, ("/", "truth"))
+    groups = read_groups(path, ("/", "truth"))
     try:
         return xr.DataTree.from_dict({name: groups[name] for name in groups})
     except ValueError as error:  # groups that do not fit together; a name with a slash, which the old format allows
@@ -39,7 +39,7 @@ def open_cases(path: str | Path) -> xr.DataTree:
 
 def open_observed(path: str | Path) -> xr.Dataset:
     """Read what was observed, or reconstructed: a file's root, and nothing of its group of truths."""
-    return _read(path, ("/",))["/"]
+    return read_groups(path, ("/",))["/"]
 
 
 def open_fine_initial(path: str | Path) -> xr.DataArray:
@@ -60,7 +60,7 @@ def write_netcdf(dataset: xr.Dataset | xr.DataTree, path: str | Path) -> None:
         temporary.write_bytes(content.getbuffer())
 
 
-def _read(path: str | Path, groups: tuple[str, ...]) -> dict[str, xr.Dataset]:
+def read_groups(path: str | Path, groups: tuple[str, ...]) -> dict[str, xr.Dataset]:
     """Some groups of a file that it has, in memory. A file of the old format has no groups but its root."""
     check_readable(path, "NetCDF file")
     with Path(path).open("rb") as file:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import latentpde
+from latentpde.domain import Domain
 from latentpde.errors import DataError
+from latentpde.io.netcdf import read_groups, write_netcdf
+from latentpde.io.readings import GROUP, readings_from_dataset, readings_to_dataset
+from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
 from latentpde.posterior.spread import QUANTILES
 from latentpde.posterior.summary import Summary
+from latentpde.spectra import Spectrum
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,6 +89,39 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
     return dataset.merge(_diagnostics(posterior)).assign_attrs(_attributes(posterior))
 
 
+def write_reconstruction(dataset: xr.Dataset, observation: Observation, path: str | Path) -> None:
+    """Write what `summary_to_dataset` made, with the readings beside it in a group of their own.
+
+    >>> import latentpde as lp, tempfile
+    >>> posterior = lp.reconstruct(lp.simulate("diffusion", num=1), method="map", num_steps=5)
+    >>> path = Path(tempfile.mkdtemp()) / "out.nc"
+    >>> write_reconstruction(posterior_to_dataset(posterior, 16), posterior.observation, path)
+    >>> readings, settings = open_reconstruction(path)
+    >>> readings.num_readings.equal(posterior.observation.num_readings), settings["method"]
+    (True, 'map')
+
+    Args:
+        dataset: the root of the file.
+        observation: what it was made from.
+        path: of a NetCDF file, which is replaced only when the new one is complete.
+    """
+    import xarray as xr
+
+    write_netcdf(xr.DataTree.from_dict({"/": dataset, f"/{GROUP}": readings_to_dataset(observation)}), path)
+
+
+def open_reconstruction(path: str | Path) -> tuple[Observation, dict[str, Any]]:
+    """The readings that a reconstruction was made from, and what `latentpde.reconstruct` was called with."""
+    groups = read_groups(path, ("/", GROUP))
+    if GROUP not in groups:
+        raise DataError(f"{path} holds no group {GROUP}: it is not a reconstruction, or of an older version")
+    try:
+        settings = json.loads(groups["/"].attrs.get("settings", "{}"))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the attribute settings of {path} is not JSON: {error}") from error
+    return readings_from_dataset(groups[GROUP]), settings
+
+
 def _coefficients(posterior: PDEPosterior) -> xr.Dataset:
     """Draws of the coefficients, and their mean and spread, which may come from more draws than are kept."""
     import xarray as xr
@@ -133,5 +172,15 @@ def _attributes(posterior: Posterior) -> dict[str, Any]:
         "has_spread": int(posterior.has_spread),
         "seed": posterior.settings.get("seed", 0),
         "options": json.dumps(posterior.settings),
+        "settings": json.dumps(posterior.call, default=_spelt),
         **family,
     }
+
+
+def _spelt(value: Any) -> Any:
+    """A setting as it is spelt on the command line and in Python."""
+    if isinstance(value, Spectrum):
+        return value.describe()
+    if isinstance(value, Domain):
+        return f"y={value.y},x={value.x}"
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -64,12 +64,14 @@ class Posterior(ABC):
         method: name of the method.
         settings: its options and seed, for the record.
         diagnostics: what the method has to say about its own success; arrays are per case.
+        call: what `latentpde.reconstruct` was called with beside the readings, to repeat it.
     """
 
     observation: Observation
     method: str
     settings: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    call: dict[str, Any] = field(default_factory=dict)
 
     @property
     @abstractmethod
@@ -244,11 +246,10 @@ class Posterior(ABC):
             resolution, keep_draws: as those of `summary`.
             command: for the file's attribute ``history``.
         """
-        from latentpde.io.netcdf import write_netcdf
+        from latentpde.io.reconstructions import write_reconstruction
 
-        write_netcdf(
-            self.summary(resolution, keep_draws).assign_attrs(history=command or "latentpde.reconstruct"), path
-        )
+        dataset = self.summary(resolution, keep_draws).assign_attrs(history=command or "latentpde.reconstruct")
+        write_reconstruction(dataset, self.observation, path)
 
     def report(self, path: str | Path, truth=None, case: int = 0, resolution: Resolution = None) -> None:
         """Write a self-contained page about one case.

@@ -25,6 +25,7 @@ _HOMES = {
     "PowerLaw": "latentpde.spectra",
     "UsageError": "latentpde.errors",
     "WhiteBand": "latentpde.spectra",
+    "holdout": "latentpde.scores.holdout",
     "open_cases": "latentpde.io.netcdf",
     "reconstruct": "latentpde.estimators",
     "register_family": "latentpde.pde",

@@ -251,6 +251,11 @@ class Frame:
         return (self.clock or Clock()).to_user(numbers)
 
     @property
+    def time_name(self) -> str:
+        """The user's name of the axis in time."""
+        return (self.clock or Clock()).name
+
+    @property
     def time_unit(self) -> str:
         """Of times as numbers; empty where nobody said."""
         return "" if self.clock is None else self.clock.unit

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from latentpde.cli.holdout import Share, WholeStations, check_holdout, run_holdout
 from latentpde.cli.options import (
     MOST,
     AsJson,
@@ -59,6 +60,8 @@ def reconstruct(
         bool, typer.Option("--keep-outliers", help="Take values as they are that look like gaps, such as -9999.")
     ] = False,
     keep_draws: Annotated[bool, typer.Option("--keep-draws", help="Also write every draw.")] = False,
+    holdout: Share = None,
+    holdout_groups: WholeStations = False,
     report: Annotated[Path | None, typer.Option(help="Also write a report page about the first case.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -78,6 +81,7 @@ def reconstruct(
     from latentpde.validation import LARGEST, LATEST, SMALLEST
 
     method = DEFAULT_METHOD if method is None else method
+    check_holdout(holdout, holdout_groups)
     check_range(noise_std, "--noise-std", f"positive and finite, at least {SMALLEST:g}", SMALLEST, LARGEST)
     for one in time or []:
         check_range(one, "--time", f"finite and not negative, at most {LATEST:g}", 0.0, LATEST)
@@ -106,23 +110,23 @@ def reconstruct(
         f"to decode {num_draws} draw(s) at {grid.shape[0]} x {grid.shape[1]}",
         "ask for a lower --resolution, fewer draws or fewer cases",
     )
-    posterior = run(
-        observation,
-        pde,
-        method=method,
-        num_draws=num_draws,
-        seed=seed,
-        bounds=intervals or None,
-        source_prior_std=source_prior_std,
-        num_modes=num_modes,
-        show_progress=not quiet,
+    settings = {
+        "method": method,
+        "seed": seed,
+        "bounds": intervals or None,
+        "source_prior_std": source_prior_std,
+        "num_modes": num_modes,
+        "show_progress": not quiet,
         **options,
-    )
+    }
+    held_out = run_holdout(observation, pde, holdout, holdout_groups, **settings)
+    posterior = run(observation, pde, num_draws=num_draws, **settings)
     with ExitStack() as stack:
         stack.enter_context(progress("decode and write", 1, show=not quiet))
         # decoded once: the file and the page show the same numbers
         summary = Summary.of(posterior, resolution, draws_of=draws_of)
         dataset = summary_to_dataset(posterior, summary, keep_draws)
+        dataset = dataset if held_out is None else dataset.merge(held_out.to_dataset())
         # all that is written is made before any is put in place
         dataset = dataset.assign_attrs(history=command_line())
         write_reconstruction(dataset, observation, stack.enter_context(atomic_path(output)))
@@ -132,6 +136,9 @@ def reconstruct(
             write_report(posterior, stack.enter_context(atomic_path(report)), summary=summary)
     if as_json:
         done = {"output": str(output), "num_cases": len(observation), "method": posterior.method}
-        print(json.dumps(done | {"settings": posterior.settings}))
+        scores = {} if held_out is None else {"holdout": held_out.scores.to_dict("index")}
+        print(json.dumps(done | {"settings": posterior.settings} | scores))
     elif not quiet:
+        if held_out is not None:
+            print(held_out.to_text())
         print(f"{len(observation)} case(s) reconstructed by {posterior.method} in {output}")

@@ -139,5 +139,8 @@ class LatentPosterior(PDEPosterior):
         return self.decoder.source(self.z[cases], grid)
 
     def predicted_readings(self, cases: slice) -> Float[Tensor, "case time *reading"]:
+        return self.reading_draws(cases).mean(1)
+
+    def reading_draws(self, cases: slice) -> Float[Tensor, "case draw time *reading"]:
         # by the coarse solve, where readings are cells of one
-        return ObservationOperator(self.observation[cases], self.decoder).predict(self.z[cases]).mean(1)
+        return ObservationOperator(self.observation[cases], self.decoder).predict(self.z[cases])

@@ -130,6 +130,13 @@ class Posterior(ABC):
         observation, fine = self.observation[cases], self.observation.fine_grid
         return readings_of(fine.analyse(self.means(cases, fine, observation.times)), observation)
 
+    def reading_draws(self, cases: slice) -> Float[Tensor, "case draw time *reading"]:
+        """What each draw predicts of the readings of some of the cases, without their noise, also where nothing was
+        read."""
+        observation, fine = self.observation[cases], self.observation.fine_grid
+        draws = fine.analyse(self.fields(cases, fine, observation.times))
+        return torch.stack([readings_of(draw, observation) for draw in draws.unbind(1)], dim=1)
+
     def misfits(self) -> Float[Tensor, " case"]:
         """How far the mean is from the readings, in variances of their noise; see `latentpde.posterior.fit`."""
         observation = self.observation
@@ -167,10 +174,16 @@ class Posterior(ABC):
         found = self.warnings(case)
         return f"not to be trusted. {found[0]}" if found else "trusted"
 
-    def noise_stds(self, case: int) -> Float[Tensor, " reading"]:
+    def noise_stds(self, case: int, observation: Observation | None = None) -> Float[Tensor, " reading"]:
         """Standard deviation of the noise of each reading of a case, as it was given or, by a method that infers it, as
-        it was found."""
-        return self.observation.noise_std[case][self.observation.mask[case]]
+        it was found.
+
+        Args:
+            case: its number, from 0.
+            observation: other readings by the same instruments, such as held-out ones; by default its own.
+        """
+        observation = self.observation if observation is None else observation
+        return observation.noise_std[case][observation.mask[case]]
 
     @property
     def has_spread(self) -> bool:

@@ -13,9 +13,11 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.decoder import as_times
+from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.initial_state import InitialState
-from latentpde.grid import Grid, at_points, resample
+from latentpde.grid import Grid, at_points, average_pool, resample
+from latentpde.observation import Observation
 from latentpde.posterior import CHUNK_VALUES, InitialStates, LatentPosterior
 from latentpde.posterior.fit import is_explained
 from latentpde.posterior.spread import Spread, spread_over_draws, std_over_draws
@@ -182,13 +184,40 @@ class ExactPosterior(LatentPosterior):
         parts = zip(z.split(_NODES_AT_ONCE), states.split(_NODES_AT_ONCE), strict=True)
         return torch.stack([self.decoder.spectrum(*part, times).sum(0) for part in parts]).sum(0) / len(z)
 
-    def noise_stds(self, case: int) -> Float[Tensor, " reading"]:
-        given = super().noise_stds(case)
+    def predicted_readings(self, cases: slice) -> Float[Tensor, "case time *reading"]:
+        return self.reading_draws(cases).mean(1)
+
+    def reading_draws(self, cases: slice) -> Float[Tensor, "case draw time *reading"]:
+        observation, torus = self.observation[cases], (self.observation.domain or Domain.periodic()).is_periodic
+        if observation.observed == "lowres-solve" and observation.has_whole_initial and torus:
+            return super().reading_draws(cases)  # the coarse solve, which knows nothing below its cells
+        if observation.observed == "pooled":
+            fine = observation.fine_grid
+            return average_pool(self.fields(cases, fine, observation.times), observation.refinement)
+        return torch.stack([self._readings_of_case(case) for case in range(*cases.indices(len(self.observation)))])
+
+    def _readings_of_case(self, case: int) -> Float[Tensor, "draw time *reading"]:
+        """Draws at the sensors, or at the centres of the cells."""
+        observation = self.observation
+        if observation.positions is not None:
+            places = observation.positions[case]
+        else:
+            places = torch.cartesian_prod(*observation.grid.coordinates())
+        times = observation.times[:, None].expand(-1, len(places))
+        if observation.reading_times is not None:
+            times = observation.reading_times[case]
+        points = places.expand(len(times), -1, -1).reshape(-1, 2)
+        own = self.z[case], self.initial_hat[case : case + 1][0], self.trend[case]
+        return self._draws_at(*own, points, times.flatten()).reshape(-1, *observation.values.shape[1:])
+
+    def noise_stds(self, case: int, observation: Observation | None = None) -> Float[Tensor, " reading"]:
+        observation = self.observation if observation is None else observation
+        given = super().noise_stds(case, observation)
         if not bool(given.isnan().any()):
             return given
         found = dict(zip(self.level_names, self.level_draws[case].median(0).values.tolist(), strict=True))
-        groups = self.observation.groups
-        numbers = torch.zeros(len(given)) if groups is None else groups[case][self.observation.mask[case]]
+        groups = observation.groups
+        numbers = torch.zeros(len(given)) if groups is None else groups[case][observation.mask[case]]
         levels = [found.get(f"noise_std_{int(number)}", found.get("noise_std", torch.nan)) for number in numbers]
         return torch.where(given.isnan(), torch.tensor(levels, dtype=torch.float64), given)
 

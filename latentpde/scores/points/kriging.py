@@ -25,6 +25,10 @@ from latentpde.scores.points.task import Prediction, Readings, Task
 _LEAST_NUGGET = 1e-6  # keeps the system regular where stations share a place
 _RANGES, _NUGGETS = np.geomspace(0.05, 3.0, 13), (_LEAST_NUGGET, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 _FEWEST = 4  # readings of a snapshot that takes part in cross-validation
+_MOST_TRIED, _MOST_KRIGED = (
+    600,
+    2000,
+)  # readings that a variogram is chosen by, in all, and that a snapshot is kriged from
 
 
 def _spherical(h: Tensor) -> Tensor:
@@ -86,14 +90,44 @@ def choose_variogram(readings: Readings, *, anisotropic: bool) -> Variogram:
         readings: of all snapshots, which share it.
         anisotropic: whether the range depends on the direction.
     """
-    snapshots = [readings[readings.times == time] for time in np.unique(readings.times)]
-    snapshots = [snapshot for snapshot in snapshots if len(snapshot) >= _FEWEST] or snapshots
+    parts = snapshot_times(readings.times)
+    snapshots = [readings[np.isin(readings.times, part)] for part in parts]
+    snapshots = _few([snapshot for snapshot in snapshots if len(snapshot) >= _FEWEST] or snapshots)
     size = float(np.ptp(readings.points, axis=0).max()) or 1.0
     tried = [Variogram(kind, size * r, nugget) for kind, r, nugget in product(VARIOGRAMS, _RANGES, _NUGGETS)]
     best = min(tried, key=lambda some: _left_out(some, snapshots)[0])
     if anisotropic:
         best = _stretched(best, snapshots)
     return _with_variance(best, _left_out(best, snapshots)[1])
+
+
+def snapshot_times(times: Float[np.ndarray, " reading"]) -> list[Float[np.ndarray, " time"]]:
+    """Times that are kriged together: each by itself, or, where readings hardly ever share one, as many as make up a
+    snapshot.
+
+    >>> [part.tolist() for part in snapshot_times(np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))]
+    [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]
+    """
+    known, counts = np.unique(times, return_counts=True)
+    if counts.max() >= _FEWEST:
+        return [known[i : i + 1] for i in range(len(known))]
+    return np.array_split(known, max(1, len(times) // max(_FEWEST, min(20, len(times) // 2))))
+
+
+def _few(snapshots: list[Readings]) -> list[Readings]:
+    """Some of the readings, evenly, where there are more than cross-validation needs."""
+    every = -(-sum(map(len, snapshots)) // _MOST_TRIED)
+    if every == 1:
+        return snapshots
+    snapshots = snapshots[:: min(every, -(-len(snapshots) // 4))]
+    return [_thinned(one, max(_FEWEST, _MOST_TRIED // len(snapshots))) for one in snapshots]
+
+
+def _thinned(readings: Readings, most: int) -> Readings:
+    """At most so many of the readings, at random."""
+    if len(readings) <= most:
+        return readings
+    return readings[np.sort(np.random.default_rng(0).permutation(len(readings))[:most])]
 
 
 def _stretched(isotropic: Variogram, snapshots: list[Readings]) -> Variogram:
@@ -153,10 +187,12 @@ class Kriging:
     def __call__(self, task: Task, *, seed: int) -> Prediction:
         some = choose_variogram(task.readings, anisotropic=self.anisotropic)
         mean, variance = np.empty(len(task.asked)), np.empty(len(task.asked))
-        known = np.unique(task.readings.times)
-        nearest = known[np.abs(task.asked.times[:, None] - known).argmin(1)]
-        for time in np.unique(nearest):
-            snapshot, here = task.readings[task.readings.times == time], np.flatnonzero(nearest == time)
+        parts = snapshot_times(task.readings.times)
+        known, number = np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        nearest = number[np.abs(task.asked.times[:, None] - known).argmin(1)]
+        for part in np.unique(nearest):
+            snapshot, here = task.readings[np.isin(task.readings.times, parts[part])], np.flatnonzero(nearest == part)
+            snapshot = _thinned(snapshot, _MOST_KRIGED)
             cross = some.between(task.asked.points[here], snapshot.points)
             one = torch.ones(len(here), 1, dtype=torch.float64)
             field = some.field(snapshot).predict(cross, one, some.variance * (1 - some.nugget))

@@ -36,6 +36,9 @@ def persistence(task: Task, *, seed: int) -> Prediction:
     for station in np.unique(readings.stations):
         own = readings.stations == station
         others = readings[~own]
+        if not len(others):  # one station: its readings about their mean
+            errors.append(readings.values - readings.values.mean())
+            break
         errors.append(readings.values[own] - others.values[_nearest(others, readings.points[own], readings.times[own])])
     spread = float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
     mean = readings.values[_nearest(readings, task.asked.points, task.asked.times)]

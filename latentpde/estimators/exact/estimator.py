@@ -99,7 +99,8 @@ class Exact(Estimator):
         source: the prior of the source; by default the latent's where its strength is known, else `latentpde.Matern`.
         trend: what is added to the field with a flat prior: ``none``, a ``constant``, or a ``linear`` function of the
             place; by default a constant where the initial state is not known.
-        num_mean_nodes: coefficients that the mean averages over.
+        num_mean_nodes: coefficients that the mean averages over where no draws are made for the spread; else those of
+            these draws.
         num_spread_draws: draws that standard deviations and quantiles are taken over, at least 2, unless more are kept.
             With 199 a standard deviation is known to 5 % of itself, and an interval of 90 % holds 90 %, give or take
             2 % at each point.
@@ -195,18 +196,21 @@ class Exact(Estimator):
         )
         samples = self.search(model.likelihood, parameters, rng)
 
-        def draw(num: int, rng: np.random.Generator, torch_rng: torch.Generator | None, seed: int) -> Draws:
-            chosen = parameters.at(samples.points[samples.resample(num, generator=rng)])
-            return model.draw(chosen, torch_rng, derived_seed(seed, "detail"))
+        def nodes(num: int, rng: np.random.Generator) -> Tensor:
+            # in order, so that nodes that are the same follow each other
+            return parameters.at(samples.points[np.sort(samples.resample(num, generator=rng))])
 
-        kept = draw(num_draws, rng, torch_rng, seed)
-        mean = draw(self.num_mean_nodes, rng, None, seed)
-        misfit = float(model.likelihood.misfit(mean.own_parameters).min()) / len(model.likelihood.values)
-        spread = None
+        order = torch.from_numpy(rng.permutation(num_draws))
+        kept = model.draw(nodes(num_draws, rng), torch_rng, derived_seed(seed, "detail")).in_order(order)
+        # of a seed of their own, so that they are the same however many draws are kept
+        own = derived_seed(seed, "spread")
+        own_rng, own_torch_rng = np.random.default_rng(own), torch.Generator().manual_seed(own)
         if num_draws < self.num_spread_draws:
-            # of a seed of their own, so that they are the same however many draws are kept
-            own = derived_seed(seed, "spread")
-            spread = draw(self.num_spread_draws, np.random.default_rng(own), torch.Generator().manual_seed(own), own)
+            chosen = nodes(self.num_spread_draws, own_rng)
+            mean, spread = model.means_and_draws(chosen, own_torch_rng, derived_seed(own, "detail"))
+        else:
+            mean, spread = model.draw(nodes(self.num_mean_nodes, own_rng), None, seed), None
+        misfit = float(model.likelihood.misfit(mean.own_parameters).min()) / len(model.likelihood.values)
         states = mean.initial_hat if model.state is None else model.state.mean(mean.state_deviations)
         assert states is not None
         return _CaseResult(

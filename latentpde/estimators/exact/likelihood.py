@@ -17,12 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from copy import copy
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from latentpde.estimators.exact.forms import CovarianceForm, GaussianForm, InformationForm, NoiseForm, cholesky, log_det
+from latentpde.estimators.exact.forms import CovarianceForm, Factors, GaussianForm, NoiseForm, cholesky, log_det
+from latentpde.estimators.exact.information import InformationForm
 from latentpde.estimators.exact.noise import Noise
 from latentpde.estimators.exact.responses import KnownState, UnknownModes
 from latentpde.estimators.exact.surrogate import Surrogate
@@ -31,6 +33,10 @@ from latentpde.estimators.exact.surrogate import Surrogate
 COVARIANCE_LIMIT, COVARIANCE_LIMIT_OF_SEVERAL = 500, 800
 _MEANS_AT_ONCE = 64
 _BATCH_VALUES = 2**18  # entries of the largest array of a batch: 2 MB, which caches hold
+
+
+#: Whitened unknowns, and coefficients of the trend: one set for each of some parameters.
+Unknowns: TypeAlias = tuple[Complex[Tensor, "batch unknown"], Float[Tensor, "batch column"]]
 
 
 class MarginalLikelihood:
@@ -96,16 +102,51 @@ class MarginalLikelihood:
 
     def conditional(
         self, parameters: Float[Tensor, "batch parameter"], *, generator: torch.Generator | None = None
-    ) -> tuple[Complex[Tensor, "batch unknown"], Float[Tensor, "batch column"]]:
+    ) -> Unknowns:
         """Whitened unknowns given the readings, and the trend's coefficients, one set for each of the parameters: their
         means, or with a generator a draw."""
-        found = []
-        for few, residual in self._residuals(parameters):
-            beta = self._trend_coefficients(few, residual, generator)
-            residual = residual - beta @ self.trend.T if self.trend.shape[1] else residual
-            found.append((self._form.conditional(few, residual, generator), beta))
-        unknown, beta = (torch.cat(parts) for parts in zip(*found, strict=True))
-        return unknown, beta
+        return self._conditionals(parameters, [generator])[0]
+
+    def means_and_draws(
+        self, parameters: Float[Tensor, "batch parameter"], generator: torch.Generator
+    ) -> tuple[Unknowns, Unknowns]:
+        """Both of what `conditional` gives, for the price of one."""
+        means, draws = self._conditionals(parameters, [None, generator])
+        return means, draws
+
+    def _conditionals(self, parameters: Tensor, generators: list[torch.Generator | None]) -> list[Unknowns]:
+        """What `conditional` gives for each of the generators. Parameters that follow each other and are the same are
+        factorised once where that takes long."""
+        distinct, counts = parameters, None
+        if self._batch == 1:
+            distinct, repeats = torch.unique_consecutive(parameters, dim=0, return_counts=True)
+            counts = repeats.tolist()
+        found: list[list[Unknowns]] = [[] for _ in generators]
+        for i, (few, residual) in enumerate(self._residuals(distinct)):
+            num = 1 if counts is None else counts[i]
+            factors = self._form.factorised(few)
+            trend = self._trend_coefficients(factors, residual)
+            for own, generator in zip(found, generators, strict=True):
+                own.append(self._conditional_few(factors, residual, trend, generator, num))
+        return [(torch.cat([u for u, _ in own]), torch.cat([b for _, b in own])) for own in found]
+
+    def _conditional_few(
+        self,
+        factors: Factors,
+        residual: Tensor,
+        trend: tuple[Tensor, Tensor],
+        generator: torch.Generator | None,
+        num: int,
+    ) -> Unknowns:
+        """A mean, ``num`` times, or ``num`` draws for each set of parameters."""
+        (beta, factor), columns = trend, 1 if generator is None else num
+        beta = beta.expand(-1, -1, columns)
+        if generator is not None and self.trend.shape[1]:
+            normals = torch.randn(beta.shape, dtype=torch.float64, generator=generator)
+            beta = beta + torch.linalg.solve_triangular(factor.mT, normals, upper=True)
+        left = residual[..., None].expand(-1, -1, columns)
+        unknown = factors.conditional(left - self.trend @ beta if self.trend.shape[1] else left, generator)
+        return unknown.expand(-1, num, -1).flatten(0, 1), beta.mT.expand(-1, num, -1).flatten(0, 1)
 
     def blocks(
         self, field: str, whitened: Complex[Tensor, "batch unknown"], parameters: Float[Tensor, "batch parameter"]
@@ -120,16 +161,21 @@ class MarginalLikelihood:
         return None
 
     def leave_one_out(
-        self, parameters: Float[Tensor, "1 parameter"]
-    ) -> tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]]:
+        self, parameters: Float[Tensor, "batch parameter"]
+    ) -> tuple[Float[Tensor, "batch reading"], Float[Tensor, "batch reading"]]:
         """What all other readings predict for each, mean and standard deviation (noise included), in closed form."""
-        ((few, residual),) = self._residuals(parameters[:1])
-        precision = self._form.precision(few)
+        found = [self._leave_one_out_few(*few) for few in self._residuals(parameters)]
+        return torch.cat([mean for mean, _ in found]), torch.cat([std for _, std in found])
+
+    def _leave_one_out_few(self, parameters: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        factors = self._form.factorised(parameters)
+        dual, diagonal = factors.solve(residual[..., None])[..., 0], factors.diagonal()
         if self.trend.shape[1]:
-            weighted = precision @ self.trend
-            precision = precision - weighted @ torch.linalg.solve(self.trend.T @ weighted, weighted.T)
-        diagonal = precision.diagonal()
-        return self.values - (precision @ residual[0]) / diagonal, 1 / torch.sqrt(diagonal)
+            weighted = factors.solve(self.trend.expand(len(parameters), -1, -1))
+            gain = torch.linalg.solve(self.trend.T @ weighted, weighted.mT)
+            diagonal = diagonal - (weighted.mT * gain).sum(-2)
+            dual = dual - (gain.mT @ (self.trend.T @ dual[..., None]))[..., 0]
+        return self.values - dual / diagonal, 1 / torch.sqrt(diagonal)
 
     def _evaluate(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         """The misfit, and the logarithm of the determinants."""
@@ -138,23 +184,21 @@ class MarginalLikelihood:
         return misfit, log_det
 
     def _evaluate_few(self, parameters: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
-        products, log_determinant = self._form.products_and_log_det(parameters, self._columns(residual))
+        factors = self._form.factorised(parameters)
+        products = factors.products(self._columns(residual))
         if not self.trend.shape[1]:
-            return products[:, 0, 0], log_determinant
+            return products[:, 0, 0], factors.log_det
         factor = cholesky(products[:, 1:, 1:])
         white = torch.linalg.solve_triangular(factor, products[:, 1:, :1], upper=False)[..., 0]
-        return products[:, 0, 0] - (white**2).sum(-1), log_determinant + log_det(factor)
+        return products[:, 0, 0] - (white**2).sum(-1), factors.log_det + log_det(factor)
 
-    def _trend_coefficients(self, parameters: Tensor, residual: Tensor, generator: torch.Generator | None) -> Tensor:
+    def _trend_coefficients(self, factors: Factors, residual: Tensor) -> tuple[Tensor, Tensor]:
+        """The means of the trend's coefficients, as a column, and the lower factor of their precision."""
         if not self.trend.shape[1]:
-            return residual.new_zeros((len(parameters), 0))
-        products, _ = self._form.products_and_log_det(parameters, self._columns(residual))
+            return residual.new_zeros((len(residual), 0, 1)), residual.new_zeros((len(residual), 0, 0))
+        products = factors.products(self._columns(residual))
         factor = cholesky(products[:, 1:, 1:])
-        beta = torch.cholesky_solve(products[:, 1:, :1], factor)
-        if generator is not None:
-            normals = torch.randn(beta.shape, dtype=torch.float64, generator=generator)
-            beta = beta + torch.linalg.solve_triangular(factor.mT, normals, upper=True)
-        return beta[..., 0]
+        return torch.cholesky_solve(products[:, 1:, :1], factor), factor
 
     def _columns(self, residual: Float[Tensor, "batch reading"]) -> Float[Tensor, "batch reading column"]:
         """Residuals, then the trend's columns."""
@@ -162,10 +206,15 @@ class MarginalLikelihood:
             return residual[..., None]
         return torch.cat([residual[..., None], self.trend.expand(len(residual), -1, -1)], dim=-1)
 
+    @property
+    def _batch(self) -> int:
+        """How many sets of parameters go together."""
+        return max(1, _BATCH_VALUES // self._form.num_values)
+
     def _residuals(self, parameters: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches of parameters, and what their means leave of the readings. Means are taken in larger batches than
         matrices need: one at a time, each would read the whole table of waves again."""
-        batch = max(1, _BATCH_VALUES // max(self._form.size**2, 1))
+        batch = self._batch
         for some in parameters.split(max(batch, _MEANS_AT_ONCE)):
             residual = self.values - self.known.mean(some) if self.known else self.values.expand(len(some), -1)
             yield from zip(some.split(batch), residual.split(batch), strict=True)

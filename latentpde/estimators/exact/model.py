@@ -62,6 +62,11 @@ class Draws:
     state_deviations: Complex[Tensor, "draw mode"] | None
     seed: int
 
+    def in_order(self, order: Int[Tensor, " draw"]) -> Draws:
+        """The same draws in another order."""
+        given = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **{name: value[order] for name, value in given.items()})
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -187,6 +192,16 @@ class Model:
             seed: of the initial states' structure below the coarse cell.
         """
         unknown, trend = self.likelihood.conditional(parameters, generator=generator)
+        return self._in_users_units(unknown, trend, parameters, seed)
+
+    def means_and_draws(
+        self, parameters: Float[Tensor, "draw parameter"], generator: torch.Generator, seed: int
+    ) -> tuple[Draws, Draws]:
+        """The conditional mean of everything else for each set of parameters, and a draw."""
+        means, draws = self.likelihood.means_and_draws(parameters, generator)
+        return self._in_users_units(*means, parameters, seed), self._in_users_units(*draws, parameters, seed)
+
+    def _in_users_units(self, unknown: Tensor, trend: Tensor, parameters: Tensor, seed: int) -> Draws:
         source, users = self.source(unknown, parameters), parameters * self.units_of_parameters
         states = self.initial_states(unknown, parameters) if self.state is None else None
         if self.units is not None:
@@ -203,8 +218,7 @@ class Model:
     ) -> tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]]:
         """What the other readings of the case predict for each, noise included: mean and standard deviation in the
         user's units, over some nodes."""
-        found = [self.likelihood.leave_one_out(node[None]) for node in parameters]
-        means, stds = (torch.stack([part[i] for part in found]) for i in (0, 1))
+        means, stds = self.likelihood.leave_one_out(parameters)
         mean, std = means.mean(0), torch.sqrt((stds**2 + means**2).mean(0) - means.mean(0) ** 2)
         if self.units is not None:
             mean, std = mean * self.units.value, std * self.units.value

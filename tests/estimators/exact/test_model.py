@@ -131,7 +131,7 @@ def test_leaving_one_out_is_leaving_it_out(form, trend):
         lp.Observation.from_table(**columns, grid=GRID, domain=lp.Domain()), trend=trend, form=form
     )
     parameters, names = some_parameters(model, 1)
-    mean, std = model.likelihood.leave_one_out(parameters)
+    (mean,), (std,) = model.likelihood.leave_one_out(parameters)
     named = dict(zip(names, parameters[0].numpy(), strict=True))
     covariance = Dense(model, readings, named).covariance() + named["noise_std"] ** 2 * np.eye(30)
     centred = readings.positions.numpy() - np.array(EXTENT) / 2

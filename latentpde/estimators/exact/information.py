@@ -1,0 +1,180 @@
+r"""The form for many readings: of the precision of the unknowns, whose size does not grow with the readings.
+
+With :math:`A_{im} = E_{im} R_m(\theta, t_i)`, the precision :math:`I + A^T \Sigma^{-1} A` of whitened modes is a sum
+over snapshots of products of responses with sums over readings, :math:`\sum_i E^*_{im} E_{in} / \Sigma_{ii}` and
+:math:`\sum_i E_{im} E_{in} / \Sigma_{ii}`, that do not depend on the parameters. Fields that are made of the same
+waves share these sums.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from latentpde.estimators.exact.forms import cholesky, gram, log_det, normals
+from latentpde.estimators.exact.noise import Noise
+from latentpde.estimators.exact.responses import UnknownModes
+
+_READINGS_AT_ONCE = 256
+
+
+class InformationForm:
+    """The form for many readings: factorises the precision of the unknowns."""
+
+    def __init__(self, unknown: UnknownModes, noise: Noise):
+        self.unknown, self.noise = unknown, noise
+        self.num_values = (2 * len(unknown)) ** 2
+        self._classes = noise.classes
+        # unknowns of one snapshot are turned by the phases of their responses: that leaves their prior as it is, and
+        # makes the precision a product of real numbers
+        self.turns = unknown.places.num_snapshots == 1
+        self._num_sharing = 1 if self.turns else _num_sharing(unknown)
+        waves = unknown.waves[:, : len(unknown) // self._num_sharing]
+        self._sums = []  # over the readings of each snapshot and class of noise
+        for here in unknown.places.snapshots:
+            self._sums.append([])
+            for kind in self._classes:
+                inside = (kind.members >= here.start) & (kind.members < here.stop)
+                own = waves[kind.members[inside]]
+                weighted = own / kind.constant[inside, None]
+                hermitian, symmetric = own.conj().T @ weighted, own.T @ weighted
+                if self.turns:
+                    self._sums[-1].append(_as_real(hermitian, symmetric)[None])
+                else:
+                    self._sums[-1].append((0.5 * hermitian, 0.5 * symmetric))
+
+    def factorised(self, parameters: Tensor) -> InformationFactors:
+        return InformationFactors(self, parameters)
+
+    def whitening(self, parameters: Tensor) -> Tensor:
+        variance = torch.atleast_2d(self.noise.variance(parameters))[0]
+        return 1 / torch.sqrt(variance + self.unknown.prior_variance(parameters))
+
+    def with_noise(self, noise: Noise) -> InformationForm:
+        return InformationForm(self.unknown, noise)
+
+    def precision(self, parameters: Tensor, response: Tensor) -> Tensor:
+        """Of the unknowns, real parts before imaginary ones, given responses ``(batch, time, unknown)``."""
+        if self.turns:
+            twice = torch.cat([response[:, 0], response[:, 0]], dim=-1)
+            precision = twice[:, :, None] * self._weigh(self._sums[0], parameters) * twice[:, None, :]
+        else:
+            precision = self._precision_of_several(parameters, response)
+        precision.diagonal(dim1=-2, dim2=-1).add_(1.0)
+        return precision
+
+    def _precision_of_several(self, parameters: Tensor, response: Tensor) -> Tensor:
+        """Without the prior's share. Only the lower triangle is factorised; derivatives need the rest too."""
+        num, fields = len(self.unknown), response.chunk(self._num_sharing, dim=-1)
+        size = num // len(fields)
+        real = [slice(i * size, (i + 1) * size) for i in range(len(fields))]
+        imag = [slice(num + own.start, num + own.stop) for own in real]
+        found = torch.zeros((len(parameters), 2 * num, 2 * num), dtype=torch.float64)
+        sums = [[self._weigh([kind[i] for kind in kinds], parameters) for i in (0, 1)] for kinds in self._sums]
+        for b, second in enumerate(fields):
+            turned = [[part * second[:, t, None, :] for part in pair] for t, pair in enumerate(sums)]
+            for a, first in list(enumerate(fields))[b:]:
+                hermitian = _sum(first[:, t, :, None].conj() * own for t, (own, _) in enumerate(turned))
+                symmetric = _sum(first[:, t, :, None] * own for t, (_, own) in enumerate(turned))
+                plus, minus = hermitian + symmetric, hermitian - symmetric
+                found[:, real[a], real[b]], found[:, imag[a], imag[b]] = plus.real, minus.real
+                found[:, imag[a], real[b]] = minus.imag
+                if a != b:
+                    found[:, imag[b], real[a]] = -plus.imag.mT
+        if found.requires_grad:
+            found = found.tril() + found.tril(-1).mT
+        return found
+
+    def _weigh(self, sums: list[Tensor], parameters: Tensor) -> Tensor:
+        """The sums over all classes of noise, each with its precision."""
+        total = None
+        for kind, part in zip(self._classes, sums, strict=True):
+            precision = kind.precision(parameters)
+            part = part if precision is None else precision[:, None, None] * part
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+
+class InformationFactors:
+    """Those of `InformationForm`: Cholesky's of the precision of the unknowns."""
+
+    def __init__(self, form: InformationForm, parameters: Tensor):
+        self._form = form
+        self._variance = torch.atleast_2d(form.noise.variance(parameters))
+        response, self._phase = form.unknown.responses(parameters), None
+        if form.turns and response.is_complex():
+            size = response.abs()
+            self._phase, response = torch.polar(torch.ones_like(size), response.angle())[:, 0], size
+        self._response = response
+        self._factor = cholesky(form.precision(parameters, response))
+
+    @property
+    def log_det(self) -> Tensor:
+        return log_det(self._factor) + torch.log(self._variance).sum(-1)
+
+    def products(self, columns: Tensor) -> Tensor:
+        return gram(columns, self._variance) - gram(self._white(columns / self._variance[..., None]))
+
+    def solve(self, columns: Tensor) -> Tensor:
+        weighted = columns / self._variance[..., None]
+        unknown = torch.linalg.solve_triangular(self._factor.mT, self._white(weighted), upper=True)
+        return weighted - self._readings(unknown) / self._variance[..., None]
+
+    def diagonal(self) -> Tensor:
+        inverse = 1 / self._variance
+        single = torch.eye(inverse.shape[-1], dtype=torch.float64).split(_READINGS_AT_ONCE)
+        told = [(self._white(few.mT * inverse[..., None]) ** 2).sum(-2) for few in single]
+        return inverse - torch.cat(told, dim=-1)
+
+    def conditional(self, residuals: Tensor, generator: torch.Generator | None) -> Tensor:
+        white = self._white(residuals / self._variance[..., None])
+        if generator is not None:
+            prior = normals((len(white), white.shape[-1], white.shape[1] // 2), generator)
+            white = white + torch.cat([prior.real, prior.imag], dim=-1).mT
+        parts = torch.linalg.solve_triangular(self._factor.mT, white, upper=True)
+        unknown = torch.complex(*parts.chunk(2, dim=1)).mT
+        return unknown if self._phase is None else unknown * self._phase.conj()[:, None]
+
+    def _white(self, weighted: Tensor) -> Tensor:
+        """What readings in units of their variance tell of the unknowns, whitened."""
+        waves, snapshots = self._form.unknown.waves, self._form.unknown.places.snapshots
+        total = None
+        for t, here in enumerate(snapshots):
+            part = self._response[:, t, :, None] * (weighted[..., here, :].to(torch.complex128).mT @ waves[here]).mT
+            total = part if total is None else total + part
+        assert total is not None
+        return torch.linalg.solve_triangular(self._factor, torch.cat([total.real, -total.imag], dim=-2), upper=False)
+
+    def _readings(self, unknown: Tensor) -> Tensor:
+        """What unknowns, real parts before imaginary ones, add to the readings."""
+        amplitudes = torch.complex(*unknown.chunk(2, dim=-2))
+        waves, snapshots = self._form.unknown.waves, self._form.unknown.places.snapshots
+        parts = [(waves[here] @ (self._response[:, t, :, None] * amplitudes)).real for t, here in enumerate(snapshots)]
+        return torch.cat(parts, dim=-2)
+
+
+def _num_sharing(unknown: UnknownModes) -> int:
+    """How many fields are made of the same waves: all, or one where they are not."""
+    num, waves = len(unknown.parts), unknown.waves
+    alike = waves.shape[1] % num == 0 and len({len(part.modes) for part, _ in unknown.parts}) == 1
+    if num > 1 and alike:
+        first, *others = waves.chunk(num, dim=1)
+        if all(torch.allclose(first, other, rtol=1e-12, atol=0.0) for other in others):
+            return num
+    return 1
+
+
+def _sum(parts: Iterable[Tensor]) -> Tensor:
+    return functools.reduce(torch.add, parts)
+
+
+def _as_real(hermitian: Tensor, symmetric: Tensor) -> Tensor:
+    """The quadratic form ``(c* A c + Re c^T B c) / 2`` in the real and imaginary parts of ``c``."""
+    plus, minus = 0.5 * (hermitian + symmetric), 0.5 * (hermitian - symmetric)
+    upper = torch.cat([plus.real, -plus.imag], dim=-1)
+    lower = torch.cat([-plus.imag.mT, minus.real], dim=-1)
+    return torch.cat([upper, lower], dim=-2)

@@ -28,6 +28,7 @@ _HOMES = {
     "holdout": "latentpde.scores.holdout",
     "open_cases": "latentpde.io.netcdf",
     "reconstruct": "latentpde.estimators",
+    "reconstruct_many": "latentpde.scheduling.reconstruct",
     "register_family": "latentpde.pde",
     "simulate": "latentpde.simulation",
 }

@@ -39,12 +39,14 @@ class Estimator(ABC):
         has_spread: whether it can return several draws, and so a posterior standard deviation; false for methods that
             only give a point estimate.
         takes_data_as_they_come: whether it takes readings in tables, noise that is not known, and open edges.
+        cases_at_once: how many of very many cases it is best given at once; 1 where it gains nothing from several.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     has_spread: ClassVar[bool] = True
     takes_data_as_they_come: ClassVar[bool] = False
+    cases_at_once: ClassVar[int] = 16
 
     @classmethod
     def check_family(cls, family: Family) -> None:

@@ -65,6 +65,7 @@ class Kriging(Estimator):
 
     name = "kriging"
     summary = "ordinary kriging of the readings alone, without physics (needs PyKrige)"
+    cases_at_once = 1
 
     # from tools/tune.py on 48 validation cases of each regime
     variogram: Variogram = "spherical"

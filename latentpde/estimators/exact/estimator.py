@@ -110,6 +110,7 @@ class Exact(Estimator):
     name = "exact"
     summary = "the true posterior: source integrated out, coefficients sampled globally; the default"
     takes_data_as_they_come = True
+    cases_at_once = 1
 
     gaussian: Mapping[str, MeanAndStd] = field(default_factory=dict)
     fixed: Mapping[str, Real] = field(default_factory=dict)

@@ -1,0 +1,161 @@
+"""Where many cases come from: stores and files, of which each holds one case or many, in parts that fit into memory."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from glob import glob, has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from latentpde.errors import DataError, UsageError
+from latentpde.io.netcdf import open_observed
+from latentpde.observation import Observation
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of cases, or a store.
+
+    Args:
+        path: where it is, for every worker.
+        num_cases: in it.
+        grid: shape, extent and origin of the readings' grid; cases that go into one store share it.
+        fingerprint: of its first case's readings.
+        labels: the file's own names of its cases; ``None`` where it has none.
+    """
+
+    path: str
+    num_cases: int
+    grid: tuple[tuple[float, ...], ...]
+    fingerprint: int
+    labels: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive cases of one file, which a method is given at once.
+
+    Args:
+        path: of the file.
+        start, stop: numbers of the cases in the file.
+        first: number of the first of them among the cases of all files.
+    """
+
+    path: str
+    start: int
+    stop: int
+    first: int
+
+    @property
+    def cases(self) -> range:
+        """Their numbers among the cases of all files."""
+        return range(self.first, self.first + self.stop - self.start)
+
+
+def find_files(inputs: str | Path | Iterable[str | Path]) -> list[str]:
+    """Paths of all inputs, those with ``*`` or ``?`` replaced by what they match, in order; none twice.
+
+    Raises:
+        UsageError: where nothing matches, or nothing was given.
+    """
+    given = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    found: list[str] = []
+    for path in map(str, given):
+        matches = sorted(glob(path)) if has_magic(path) and not Path(path).exists() else [path]
+        if not matches:
+            raise UsageError(f"no file matches {path}")
+        found += matches
+    if not found:
+        raise UsageError("name at least one file or store of readings")
+    return [str(Path(path).resolve()) for path in dict.fromkeys(found)]
+
+
+def describe(path: str, reading: Mapping[str, Any]) -> Source:
+    """Look at a file and its first case.
+
+    Args:
+        path: of the file.
+        reading: what wins over what the file says, as `latentpde.Observation.from_dataset` has it.
+
+    Raises:
+        DataError: where it holds no readings, and the message names the file.
+    """
+    try:
+        dataset = _opened(path)
+        num_cases = dataset["observed"].sizes.get("case", 1) if "observed" in dataset else 1
+        if not num_cases:
+            raise DataError("it holds no case")
+        first = read_cases(Batch(path, 0, 1, 0), reading)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    labels = dataset["case"].values if "case" in dataset.coords and dataset["case"].dims == ("case",) else None
+    grid = first.grid
+    return Source(path, num_cases, (grid.shape, grid.extent, grid.origin), first.fingerprints[0], labels)
+
+
+def check_alike(sources: Sequence[Source]) -> None:
+    """Raise `DataError` where the cases of some files cannot go into one store."""
+    for other in sources[1:]:
+        if other.grid != sources[0].grid:
+            (shape, extent, _), (own_shape, own_extent, _) = sources[0].grid, other.grid
+            raise DataError(
+                f"the files must share one grid: {sources[0].path} has {shape} cells on {extent} (y, x), {other.path} "
+                f"{own_shape} on {own_extent}, or elsewhere; reconstruct them apart, or regrid them"
+            )
+
+
+def fingerprint(sources: Sequence[Source]) -> int:
+    """A number that follows from the number of cases of all files and from the first readings of each."""
+    return zlib.crc32(repr([(source.num_cases, source.fingerprint) for source in sources]).encode())
+
+
+def split(sources: Sequence[Source], size: int) -> list[Batch]:
+    """All cases in batches, which depend on the files alone: no batch crosses a multiple of ``size``, nor has two
+    files.
+
+    >>> [batch.cases for batch in split([Source("a.nc", 5, (), 0), Source("b.nc", 2, (), 0)], size=4)]
+    [range(0, 4), range(4, 5), range(5, 7)]
+    """
+    found, first = [], 0
+    for source in sources:
+        start = 0
+        while start < source.num_cases:
+            stop = min(source.num_cases, start + size - (first + start) % size)
+            found.append(Batch(source.path, start, stop, first + start))
+            start = stop
+        first += source.num_cases
+    return found
+
+
+def read_cases(batch: Batch, reading: Mapping[str, Any]) -> Observation:
+    """The readings of some cases, which keep their case axis; arguments as those of `describe`."""
+    dataset = _opened(batch.path)
+    some = dataset.isel(case=slice(batch.start, batch.stop)) if "case" in dataset.dims else dataset
+    return replace(Observation.from_dataset(some.load(), **reading), batched=True)
+
+
+def _opened(path: str) -> xr.Dataset:
+    """The dataset of a file, of a store without its values."""
+    stat = Path(path).stat() if Path(path).exists() else None
+    return _open(path, None if stat is None else stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _open(path: str, changed: int | None) -> xr.Dataset:
+    """Kept for the next part of the same file; ``changed`` tells it from a later one."""
+    if not Path(path).is_dir():
+        return open_observed(path)
+    import xarray as xr
+
+    try:
+        return xr.open_zarr(path, chunks=None)
+    except Exception as error:  # readers raise many kinds; whatever it was, the store cannot be read
+        raise DataError(f"cannot read {path}: {error}; it is a folder, and not a Zarr store that is whole") from error

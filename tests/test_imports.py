@@ -26,9 +26,10 @@ MAY_IMPORT = {
     "training": ("core", "io", "simulation", "diffusion", "nn", "estimators"),
     "scores": ("core", "simulation", "estimators"),
     "report": ("core", "io", "simulation", "scores"),
-    "bench": ("core", "io", "simulation", "estimators", "scores", "report"),
+    "scheduling": ("core", "io", "simulation", "estimators"),
+    "bench": ("core", "io", "simulation", "estimators", "scores", "report", "scheduling"),
     "demo": ("core", "io", "estimators", "scores", "report"),
-    "cli": ("core", "io", "simulation", "estimators", "training", "scores", "report", "bench", "demo"),
+    "cli": ("core", "io", "simulation", "estimators", "training", "scores", "report", "scheduling", "bench", "demo"),
 }
 #: Methods of the core's classes that import a room above it, when they are called.
 DOORS = {
@@ -36,7 +37,7 @@ DOORS = {
     "latentpde.posterior.posterior": {"summary": "io", "to_netcdf": "io", "report": "report"},
 }
 METHOD_ROOMS = ("core", "diffusion", "nn", "estimators")
-ROOMS_WITH_TRUTHS = ("simulation", "scores", "bench", "training", "cli", "demo")
+ROOMS_WITH_TRUTHS = ("simulation", "scheduling", "scores", "bench", "training", "cli", "demo")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import latentpde
 
 PACKAGE = Path(latentpde.__file__).parent
 #: Parts of the package that no score passes through; of `latentpde.bench` only what solves and measures counts.
-_ASIDE = ("__init__.py", "cli", "demo.py", "report", "training", "bench")
+_ASIDE = ("__init__.py", "cli", "demo.py", "report", "training", "scheduling", "bench")
 _OF_BENCH = ("bench/solving.py", "bench/measurements.py")
 
 

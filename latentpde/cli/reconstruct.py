@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from latentpde.cli.chunks import Chunk, Resume, Scheduler, Workers, is_store, reconstruct_store, require_store
 from latentpde.cli.holdout import Share, WholeStations, check_holdout, run_holdout
 from latentpde.cli.options import (
     MOST,
@@ -27,8 +28,10 @@ from latentpde.errors import UsageError
 
 
 def reconstruct(
-    observed: Annotated[Path, typer.Argument(help="NetCDF file with `observed` and `initial`.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
+    observed: Annotated[
+        list[Path], typer.Argument(help="NetCDF file with `observed` and `initial`; a Zarr store; several.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write; a Zarr store, on all cores.")],
     pde: Annotated[str | None, typer.Option(help="PDE family, where the file does not name it.")] = None,
     method: Annotated[str | None, typer.Option(help="See `latentpde list methods`.")] = None,
     num_draws: Annotated[int, typer.Option(min=1, max=MOST, help="Posterior draws per case.")] = 12,
@@ -63,6 +66,10 @@ def reconstruct(
     holdout: Share = None,
     holdout_groups: WholeStations = False,
     report: Annotated[Path | None, typer.Option(help="Also write a report page about the first case.")] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    chunk: Chunk = None,
+    resume: Resume = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -86,30 +93,17 @@ def reconstruct(
     for one in time or []:
         check_range(one, "--time", f"finite and not negative, at most {LATEST:g}", 0.0, LATEST)
     intervals, options = parse_bounds(bounds or []), parse_options(method, option or [])
-    paths = [path for path in (observed, output, report) if path is not None]
+    paths = [path for path in (*observed, output, report) if path is not None]
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise UsageError("the readings, --output and --report must be different files")
-    for path in paths[1:]:
-        check_writable(path)
-    observation = observation_from_dataset(
-        open_observed(observed),
-        family=pde,
-        noise_std=noise_std,
-        times=tuple(time) if time else None,
-        observed_kind=kind.value if kind else None,
-        fine_initial=open_fine_initial(fine_initial) if fine_initial else None,
-        keep_outliers=keep_outliers,
-    )
-    grid = output_grid(observation, resolution)
-    if report is not None and min(grid.shape) < 2:
-        raise UsageError(f"a report needs at least 2 x 2 cells to draw; --resolution gives {grid.shape}")
+    reading = {
+        "family": pde,
+        "noise_std": noise_std,
+        "times": tuple(time) if time else None,
+        "observed_kind": kind.value if kind else None,
+        "keep_outliers": keep_outliers,
+    }
     num_draws = num_draws if methods.get(method).has_spread else 1
-    draws_of = range(len(observation)) if keep_draws else [0] if report is not None else []
-    require_memory(
-        decoding_memory(math.prod(grid.shape), len(observation), num_draws, len(draws_of)),
-        f"to decode {num_draws} draw(s) at {grid.shape[0]} x {grid.shape[1]}",
-        "ask for a lower --resolution, fewer draws or fewer cases",
-    )
     settings = {
         "method": method,
         "seed": seed,
@@ -119,6 +113,39 @@ def reconstruct(
         "show_progress": not quiet,
         **options,
     }
+    require_store(output, workers=workers, scheduler=scheduler, chunk=chunk, resume=resume)
+    if is_store(output):
+        if report is not None or fine_initial is not None or holdout is not None:
+            raise UsageError("--report, --holdout and --fine-initial are for a NetCDF file, not for a Zarr store")
+        return reconstruct_store(
+            observed,
+            output,
+            reading,
+            {"family": pde, "num_draws": num_draws, **settings},
+            resolution=resolution,
+            keep_draws=keep_draws,
+            workers=workers,
+            scheduler=scheduler,
+            chunk=chunk,
+            resume=resume,
+            as_json=as_json,
+            quiet=quiet,
+        )
+    if len(observed) > 1:
+        raise UsageError(f"several files need a Zarr store to write, such as -o {output.stem}.zarr; got {output}")
+    for path in paths[1:]:
+        check_writable(path)
+    fine = open_fine_initial(fine_initial) if fine_initial else None
+    observation = observation_from_dataset(open_observed(observed[0]), fine_initial=fine, **reading)
+    grid = output_grid(observation, resolution)
+    if report is not None and min(grid.shape) < 2:
+        raise UsageError(f"a report needs at least 2 x 2 cells to draw; --resolution gives {grid.shape}")
+    draws_of = range(len(observation)) if keep_draws else [0] if report is not None else []
+    require_memory(
+        decoding_memory(math.prod(grid.shape), len(observation), num_draws, len(draws_of)),
+        f"to decode {num_draws} draw(s) at {grid.shape[0]} x {grid.shape[1]}",
+        "ask for a lower --resolution, fewer draws or fewer cases",
+    )
     held_out = run_holdout(observation, pde, holdout, holdout_groups, **settings)
     posterior = run(observation, pde, num_draws=num_draws, **settings)
     with ExitStack() as stack:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from latentpde.cli.chunks import Resume, Scheduler, Workers, is_store, require_store
 from latentpde.cli.options import MOST, Kind, Quiet, Seed
 
 
@@ -19,7 +20,7 @@ class Split(StrEnum):
 
 def simulate(
     regime: Annotated[str, typer.Argument(help="See `latentpde list regimes`.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write; a Zarr store, on all cores.")],
     num: Annotated[int, typer.Option(min=1, max=MOST, help="How many cases.")] = 8,
     seed: Seed = 0,
     split: Annotated[Split, typer.Option(help="Sets that share nothing.")] = Split.test,
@@ -31,13 +32,18 @@ def simulate(
     resolution: Annotated[int, typer.Option(min=4, max=MOST, help="Cells per side of the true field.")] = 128,
     pooling: Annotated[int, typer.Option(min=1, max=MOST, help="Fine cells per coarse cell and side.")] = 4,
     time: Annotated[list[float] | None, typer.Option(help="Time of a snapshot; repeat for several.")] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    resume: Resume = False,
     quiet: Quiet = False,
 ) -> None:
     """Simulate cases: sparse readings with their truth beside them."""
     from latentpde.io.files import check_writable
     from latentpde.simulation import Simulation, simulate_to_file
 
-    check_writable(output)
+    require_store(output, workers=workers, scheduler=scheduler, resume=resume)
+    if not is_store(output):
+        check_writable(output)
     simulation = Simulation(
         regime=regime,
         seed=seed,
@@ -51,6 +57,13 @@ def simulate(
         pooling=pooling,
         times=tuple(time) if time else None,
     )
-    simulate_to_file(simulation, output, num, show_progress=not quiet)
+    if is_store(output):
+        from latentpde.scheduling.simulate import simulate_many
+
+        simulate_many(
+            simulation, output, num, workers=workers, scheduler=scheduler, resume=resume, show_progress=not quiet
+        )
+    else:
+        simulate_to_file(simulation, output, num, show_progress=not quiet)
     if not quiet:
-        print(f"{num} case(s) of {regime} in {output}. Next: latentpde reconstruct {output} -o out.nc")
+        print(f"{num} case(s) of {regime} in {output}. Next: latentpde reconstruct {output} -o out{output.suffix}")

@@ -36,7 +36,6 @@ from latentpde.io.files import check_writable, reason
 
 if TYPE_CHECKING:
     import xarray as xr
-    import zarr
 
 DONE = "done"
 _RUN = "run"  # the attribute that says what makes the store
@@ -150,18 +149,15 @@ class ChunkedStore:
         Raises:
             DataError: where they do not fit into the store, or the disk does not take them.
         """
-        group = self._group()
-        columns, num = {}, sum(part.sizes["case"] for part in parts)
-        for node in parts[0].subtree:
-            own = group if node.path == "/" else group[node.path]
-            for name, variable in node.to_dataset(inherit=False).variables.items():
-                if name == "case":
-                    continue
-                array = own.get(str(name))
-                values = [part[node.path].to_dataset(inherit=False).variables[name].values for part in parts]
+        group, columns = self._group(), []
+        num = sum(part.sizes["case"] for part in parts)
+        trees = [{node.path: node.to_dataset(inherit=False) for node in part.subtree} for part in parts]
+        for path, first in trees[0].items():
+            for name, variable in first.drop_vars("case", errors="ignore").variables.items():
+                array, values = group.get(f"{path}/{name}"), [tree[path].variables[name].values for tree in trees]
                 if "case" in variable.dims:
-                    columns[node.path, str(name)] = array, np.concatenate(values)
-                    fits = array is not None and array.shape[1:] == values[0].shape[1:]
+                    columns.append((array, np.concatenate(values)))
+                    fits = array is not None and array.shape[1:] == variable.shape[1:]
                 else:
                     fits = variable.dtype.kind not in "fiu" or all(np.array_equal(array[...], one) for one in values)
                 if not fits:
@@ -170,7 +166,7 @@ class ChunkedStore:
                         "that of the first case; all cases of a store need the same grid, times and settings"
                     )
         try:
-            for array, values in columns.values():
+            for array, values in columns:
                 array[start : start + num] = values
             group[DONE][start : start + num] = True
         except OSError as error:
@@ -178,7 +174,7 @@ class ChunkedStore:
                 f"cannot write {self.path}: {reason(error)}; what is done is kept. Make room and go on with --resume"
             ) from error
 
-    def _group(self) -> zarr.Group:
+    def _group(self) -> Any:
         group = _opened(self.path)
         if group.attrs.get(_RUN) != self.run:
             raise DataError(f"{self.path} was replaced by another run, which goes on; nothing was written to it")
@@ -195,7 +191,8 @@ def check_free(path: str | Path) -> None:
     check_writable(path)
 
 
-def _opened(path: Path) -> zarr.Group:
+def _opened(path: Path) -> Any:
+    """A group of Zarr's, to read and write."""
     import zarr
 
     try:

@@ -138,7 +138,7 @@ def _local(workers: int | None) -> Iterator[Client]:
             n_workers=workers or CPU_COUNT,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address=None,  # pyright: ignore[reportArgumentType]
             silence_logs=logging.CRITICAL,
         )
     with cluster, Client(cluster, set_as_default=False) as client:

@@ -108,8 +108,8 @@ class Subgrid:
     def conditional_power(self) -> Float[Tensor, "row col"]:
         """``E|u_k|^2`` of what is left of the prior once the averages are known."""
         attenuation, _, index = _folding(self.grid, self.factor)
-        heard = self.power * attenuation**2 / self._coarse_power.flatten()[index]
-        return self.power * (1 - heard).clamp(min=0)
+        explained = self.power * attenuation**2 / self._coarse_power.flatten()[index]
+        return self.power * (1 - explained).clamp(min=0)
 
     @property
     def fine(self) -> Grid:

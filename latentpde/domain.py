@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from latentpde.errors import UsageError
+from latentpde.validation import shortened
 
 Edge = Literal["periodic", "open"]
 
@@ -41,6 +42,43 @@ class Domain:
     def periodic(cls) -> Domain:
         """The torus."""
         return cls("periodic", "periodic")
+
+    @classmethod
+    def parse(cls, text: str | Domain) -> Domain:
+        """A domain as it is written on the command line and in files: one kind of edge for both axes, or one for each.
+
+        >>> Domain.parse("periodic") == Domain.periodic(), Domain.parse("y=open, x=periodic")
+        (True, Domain(y='open', x='periodic'))
+
+        Args:
+            text: such as ``open`` or ``y=open,x=periodic``; an axis that is not named is open.
+        """
+        if isinstance(text, Domain):
+            return text
+        kinds, found = get_args(Edge), {}
+        parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
+        if len(parts) == 1 and parts[0] in kinds:
+            return cls(parts[0], parts[0])  # pyright: ignore[reportArgumentType]
+        for part in parts:
+            axis, equals, edge = (piece.strip() for piece in part.partition("="))
+            if not equals or axis not in ("y", "x") or axis in found or edge not in kinds:
+                parts = []
+                break
+            found[axis] = edge
+        if not parts:
+            raise UsageError(
+                f"a domain is one of {', '.join(kinds)}, or one of these for each axis, such as y=open,x=periodic; got "
+                f"{shortened(text)}"
+            )
+        return cls(**found)
+
+    def describe(self) -> str:
+        """The domain as `parse` reads it.
+
+        >>> Domain().describe(), Domain(x="periodic").describe()
+        ('open', 'y=open,x=periodic')
+        """
+        return self.y if self.y == self.x else f"y={self.y},x={self.x}"
 
     @property
     def is_periodic(self) -> bool:

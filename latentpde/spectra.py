@@ -11,10 +11,11 @@ is
 
 from __future__ import annotations
 
+import ast
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -22,8 +23,11 @@ from torch import Tensor
 
 from latentpde.errors import UsageError
 from latentpde.grid import Wavenumbers
+from latentpde.validation import LARGEST, SMALLEST, shortened
 
 Level: TypeAlias = float | tuple[float, float] | None
+
+_LONGEST = 500  # characters of a spectrum in words
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,46 @@ class Spectrum(ABC):
         for name in self.levels:
             value = getattr(self, name)
             pair = value if isinstance(value, tuple) else (value, value)
-            if value is not None and not (len(pair) == 2 and 0 < pair[0] <= pair[1] < math.inf):
+            numbers = len(pair) == 2 and all(_is_number(bound) for bound in pair)
+            if value is not None and not (numbers and SMALLEST <= pair[0] <= pair[1] <= LARGEST):
                 raise UsageError(
                     f"the level {name} of {type(self).__name__} is a positive number, or (lower, upper) to infer it "
-                    f"between, or None to infer it; got {value!r}"
+                    f"between, or None to infer it; got {shortened(value)}"
                 )
+
+    @classmethod
+    def parse(cls, text: str | Spectrum) -> Spectrum:
+        """A spectrum as it is written in Python, on the command line and in files; nothing is evaluated but numbers.
+
+        >>> Spectrum.parse("Matern(std=(0.1, 10.0))")
+        Matern(std=(0.1, 10.0), length=None, smoothness=1.5)
+        >>> Spectrum.parse("PowerLaw")
+        PowerLaw(std=None, slope=None)
+
+        Args:
+            text: the name of a spectrum, with its arguments in brackets.
+        """
+        if isinstance(text, Spectrum):
+            return text
+        name, args, named = _call(text)
+        kinds = {kind.__name__: kind for kind in Spectrum.__subclasses__()}
+        if name not in kinds:
+            raise UsageError(f"there is no spectrum {shortened(name)}; there are: {', '.join(kinds)}")
+        kind = kinds[name]
+        known = [f.name for f in fields(kind)]
+        given = {**dict(zip(known, args, strict=False)), **named}
+        if len(args) > len(known) or len(given) < len(args) + len(named) or set(given) - set(known):
+            raise UsageError(f"{name} takes each of {', '.join(known)} at most once, got {shortened(text)}")
+        for own, value in given.items():
+            whole = own == "num_modes" and isinstance(value, int)
+            if not whole and (
+                own == "num_modes" or not (_is_level(value) if own in kind.levels else _is_number(value))
+            ):
+                raise UsageError(
+                    f"{own} of {name} cannot be {shortened(value)}; expected a number like those of {kind()}"
+                )
+            given[own] = value if whole else _as_float(value)
+        return kind(**given)
 
     @abstractmethod
     def power(self, k: Wavenumbers, extent: tuple[float, float], *levels: Tensor) -> Tensor:
@@ -89,8 +128,10 @@ class Matern(Spectrum):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 < self.smoothness < 20:
-            raise UsageError(f"the smoothness of a Matern field is a number between 0 and 20, got {self.smoothness!r}")
+        if not (_is_number(self.smoothness) and 0 < self.smoothness < 20):
+            raise UsageError(
+                f"the smoothness of a Matern field is a number between 0 and 20, got {shortened(self.smoothness)}"
+            )
 
     def power(self, k: Wavenumbers, extent: tuple[float, float], *levels: Tensor) -> Tensor:
         std, length = levels
@@ -145,8 +186,8 @@ class WhiteBand(Spectrum):
 
     def __post_init__(self):
         super().__post_init__()
-        if not (isinstance(self.num_modes, int) and 0 <= self.num_modes <= 1000):
-            raise UsageError(f"the number of modes is a whole number from 0 to 1000, got {self.num_modes!r}")
+        if not (_is_number(self.num_modes) and isinstance(self.num_modes, int) and 0 <= self.num_modes <= 1000):
+            raise UsageError(f"the number of modes is a whole number from 0 to 1000, got {shortened(self.num_modes)}")
 
     def power(self, k: Wavenumbers, extent: tuple[float, float], *levels: Tensor) -> Tensor:
         # The latent's block holds the modes of column 0 twice, so each of them has half the power of the others.
@@ -155,6 +196,53 @@ class WhiteBand(Spectrum):
         return std**2 * flat
 
 
+def is_spectrum(text: str) -> bool:
+    """Whether a text begins with the name of a spectrum.
+
+    >>> is_spectrum("Matern(std=1.0)"), is_spectrum("materials of the survey")
+    (True, False)
+    """
+    name = text.strip().removeprefix("lp.").partition("(")[0].strip()
+    return name in {kind.__name__ for kind in Spectrum.__subclasses__()}
+
+
 def _sum_over_plane(power: Tensor, k: Wavenumbers) -> Float[Tensor, "*batch 1 1"]:
     """The sum over all modes, those with negative columns included, of which a block is the half plane."""
     return torch.where(k.x == 0, power, 2 * power).sum((-2, -1), keepdim=True)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_level(value: Any) -> bool:
+    pair = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+    return value is None or all(_is_number(bound) for bound in pair)
+
+
+def _as_float(value: Any) -> Any:
+    return (
+        tuple(float(bound) for bound in value) if isinstance(value, tuple) else None if value is None else float(value)
+    )
+
+
+def _call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Name and arguments of a call such as ``Matern(std=(0.1, 10.0))``; the arguments must be literals."""
+    try:
+        if not isinstance(text, str) or len(text) > _LONGEST:
+            raise ValueError
+        tree = ast.parse(text.strip().removeprefix("lp."), mode="eval").body
+        call = ast.Call(tree, [], []) if isinstance(tree, ast.Name) else tree
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            raise ValueError
+        args = [_literal(node) for node in call.args]
+        return call.func.id, args, {str(k.arg): _literal(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise UsageError(
+            f"a prior is written as in Python, such as Matern(std=(0.1, 10.0)) or PowerLaw(); got {shortened(text)}"
+        ) from error
+
+
+def _literal(node: ast.expr) -> Any:
+    value = ast.literal_eval(node)
+    return tuple(value) if isinstance(value, list) else value

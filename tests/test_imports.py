@@ -13,7 +13,19 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "latentpde"
 
 TOOLS = ("errors", "memory", "needs", "progress", "quantities", "registry", "validation")
-CORE = ("decoder", "domain", "frame", "grid", "latent", "observation", "operator", "pde", "posterior", "spectra")
+CORE = (
+    "decoder",
+    "domain",
+    "frame",
+    "grid",
+    "latent",
+    "observation",
+    "operator",
+    "pde",
+    "posterior",
+    "settings",
+    "spectra",
+)
 #: What each room may import beside the tools and itself; docs/design.md shows the same table.
 MAY_IMPORT = {
     "tools": (),

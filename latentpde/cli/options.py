@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,30 +30,7 @@ class Kind(StrEnum):
 MOST = 10**7
 
 
-def parse_bounds(items: list[str]) -> dict[str, tuple[float, float]]:
-    """Intervals of coefficients from ``--bounds name=lower:upper``.
-
-    >>> parse_bounds(["kappa=0.01:0.2"])
-    {'kappa': (0.01, 0.2)}
-    """
-    from latentpde.validation import LARGEST
-
-    found = {}
-    for item in items:
-        name, _, interval = item.partition("=")
-        try:
-            lower, upper = map(float, interval.split(":"))
-        except ValueError as error:
-            raise UsageError(f"--bounds takes name=lower:upper, such as kappa=0.01:0.2; got {item!r}") from error
-        if not -LARGEST <= lower < upper <= LARGEST:
-            raise UsageError(f"--bounds needs finite numbers, the lower one first; got {item!r}")
-        if name in found:
-            raise UsageError(f"--bounds names {name!r} twice; give each coefficient one interval")
-        found[name] = (lower, upper)
-    return found
-
-
-def parse_options(method: str, items: list[str]) -> dict[str, object]:
+def parse_options(method: str, items: list[str]) -> dict[str, Any]:
     """Options of a method from ``--option name=value``, read as JSON where they are not text."""
     from dataclasses import asdict
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from latentpde.cli import model
 from latentpde.cli.chunks import Chunk, Resume, Scheduler, Workers, is_store, reconstruct_store, require_store
 from latentpde.cli.holdout import Share, WholeStations, check_holdout, run_holdout
 from latentpde.cli.options import (
@@ -21,7 +22,6 @@ from latentpde.cli.options import (
     Seed,
     check_range,
     command_line,
-    parse_bounds,
     parse_options,
 )
 from latentpde.errors import UsageError
@@ -42,14 +42,18 @@ def reconstruct(
     kind: Annotated[
         Kind | None, typer.Option("--observed", help="What readings are: pooled for averages over their cells.")
     ] = None,
-    noise_std: Annotated[float | None, typer.Option(help="Noise, where the file does not say it.")] = None,
     time: Annotated[
         list[float] | None, typer.Option(help="Time of each snapshot, where the file does not say it.")
     ] = None,
-    bounds: Annotated[
-        list[str] | None, typer.Option(help="Interval of a coefficient: kappa=0.01:0.2. Repeatable.")
-    ] = None,
-    source_prior_std: Annotated[float | None, typer.Option(help="Strength of the source beforehand.")] = None,
+    noise_std: model.NoiseStd = None,
+    domain: model.Domain = None,
+    initial: model.Initial = None,
+    source: model.Source = None,
+    trend: model.Trend = None,
+    bounds: model.Bounds = None,
+    fixed: model.Fixed = None,
+    gaussian: model.Gaussian = None,
+    source_prior_std: Annotated[float | None, typer.Option(help="Strength of the paper's source beforehand.")] = None,
     num_modes: Annotated[
         int | None, typer.Option(min=0, max=10_000, help="Fourier modes of the source; 0 for none. By default 12.")
     ] = None,
@@ -92,7 +96,18 @@ def reconstruct(
     check_range(noise_std, "--noise-std", f"positive and finite, at least {SMALLEST:g}", SMALLEST, LARGEST)
     for one in time or []:
         check_range(one, "--time", f"finite and not negative, at most {LATEST:g}", 0.0, LATEST)
-    intervals, options = parse_bounds(bounds or []), parse_options(method, option or [])
+    settings = model.model_settings(
+        domain=domain,
+        initial=initial,
+        source=source,
+        trend=trend,
+        bounds=bounds,
+        fixed=fixed,
+        gaussian=gaussian,
+    )
+    options = parse_options(method, option or [])
+    if twice := [name for name in settings if name in options]:
+        raise UsageError(f"{', '.join(twice)} is given twice, as an option of its own and as --option")
     paths = [path for path in (*observed, output, report) if path is not None]
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise UsageError("the readings, --output and --report must be different files")
@@ -104,13 +119,13 @@ def reconstruct(
         "keep_outliers": keep_outliers,
     }
     num_draws = num_draws if methods.get(method).has_spread else 1
-    settings = {
+    call = {
         "method": method,
         "seed": seed,
-        "bounds": intervals or None,
         "source_prior_std": source_prior_std,
         "num_modes": num_modes,
         "show_progress": not quiet,
+        **settings,
         **options,
     }
     require_store(output, workers=workers, scheduler=scheduler, chunk=chunk, resume=resume)
@@ -121,7 +136,7 @@ def reconstruct(
             observed,
             output,
             reading,
-            {"family": pde, "num_draws": num_draws, **settings},
+            {"family": pde, "num_draws": num_draws, **call},
             resolution=resolution,
             keep_draws=keep_draws,
             workers=workers,
@@ -146,8 +161,8 @@ def reconstruct(
         f"to decode {num_draws} draw(s) at {grid.shape[0]} x {grid.shape[1]}",
         "ask for a lower --resolution, fewer draws or fewer cases",
     )
-    held_out = run_holdout(observation, pde, holdout, holdout_groups, **settings)
-    posterior = run(observation, pde, num_draws=num_draws, **settings)
+    held_out = run_holdout(observation, pde, holdout, holdout_groups, **call)
+    posterior = run(observation, pde, num_draws=num_draws, **call)
     with ExitStack() as stack:
         stack.enter_context(progress("decode and write", 1, show=not quiet))
         # decoded once: the file and the page show the same numbers

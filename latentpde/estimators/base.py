@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from latentpde.decoder import Decoder
 from latentpde.errors import LatentPDEWarning, UsageError
+from latentpde.estimators.setup import Setup
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
-from latentpde.pde import Family, get_family
-from latentpde.pde.scales import scaled_bounds
-from latentpde.posterior import Posterior
+from latentpde.pde import Family
+from latentpde.posterior import PDEPosterior, Posterior
 from latentpde.registry import Registry
-from latentpde.validation import Count, NumModes, Positive, Real, Seed, check_fields, check_value, checked
+from latentpde.settings import Settings
+from latentpde.spectra import Spectrum
+from latentpde.validation import Count, Seed, check_fields, check_value, checked
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import xarray as xr
     from torch import Tensor
+
+    from latentpde.domain import Domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +84,8 @@ class Estimator(ABC):
 
     def settings(self, seed: int) -> dict[str, Any]:
         """The options and the seed, by name: what a posterior records of how it was made."""
-        return {**asdict(self), "seed": seed}
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**asdict(self), **{n: v.describe() for n, v in plain.items() if isinstance(v, Spectrum)}, "seed": seed}
 
 
 methods: Registry[type[Estimator]] = Registry("method", "methods", "latentpde.methods")
@@ -94,7 +101,14 @@ def reconstruct(
     method: str = DEFAULT_METHOD,
     num_draws: int = 12,
     seed: int = 0,
-    bounds: dict[str, tuple[float, float]] | Tensor | None = None,
+    noise_std: float | None = None,
+    domain: Domain | str | None = None,
+    initial: Spectrum | str | None = None,
+    source: Spectrum | str | None = None,
+    trend: str | None = None,
+    bounds: Mapping[str, tuple[float, float]] | str | Tensor | None = None,
+    fixed: Mapping[str, float] | str | None = None,
+    gaussian: Mapping[str, tuple[float, float]] | str | None = None,
     source_prior_std: float | None = None,
     num_modes: int | None = None,
     show_progress: bool = False,
@@ -111,12 +125,23 @@ def reconstruct(
         method: a name of ``latentpde list methods``.
         num_draws: posterior draws per case, at least 1.
         seed: seed of all random numbers; the same seed gives the same bits on the same machine.
-        bounds: ``(lower, upper)`` of coefficients by name, or of all of them as a tensor ``(coefficient, 2)``; by
-            default those that came with the observation, else the family's own.
-        source_prior_std: pointwise standard deviation of the source under the prior, positive; by default what came
-            with the observation, else 0.5.
-        num_modes: Fourier modes of the source per half axis; 0 for a PDE without a source. By default what came with
-            the observation, else 12.
+        noise_std: standard deviation of the readings' noise, positive, in the field's unit; by default what came with
+            the observation, else it is inferred.
+        domain: the edges, a `Domain` or words such as ``"y=open,x=periodic"``; by default what came with the
+            observation, else open.
+        initial: the prior of an initial state that is not known, a `Spectrum` or words such as ``"PowerLaw()"``; by
+            default a `Matern` field whose levels are inferred.
+        source: the prior of the source, likewise; ``"none"`` for a PDE without one.
+        trend: what is added to the field with a flat prior: ``none``, a ``constant``, or a ``linear`` function of the
+            place; by default a constant where the initial state is not known.
+        bounds: ``(lower, upper)`` of coefficients by name, or in words such as ``"kappa=0.01:0.2"``, or of all of them
+            as a tensor ``(coefficient, 2)``; by default those that came with the observation, else what suits its
+            extent and times.
+        fixed: known coefficients, by name or in words such as ``"kappa=0.02"``.
+        gaussian: ``(mean, std)`` of a Gaussian prior of coefficients, by name or in words such as ``"vx=2.0:0.5"``.
+        source_prior_std, num_modes: pointwise standard deviation of the paper's prior of the source, and its Fourier
+            modes per half axis: short for ``source=lp.WhiteBand(num_modes, std)``. By default what came with the
+            observation, else the strength is inferred by a method that can, and 0.5 for others; 12 modes.
         show_progress: draw a bar on a terminal, print lines elsewhere.
         options: the method's own, such as ``num_steps`` of ``map``.
 
@@ -130,13 +155,33 @@ def reconstruct(
         ('case', 'draw', 'coefficient')
     """
     if not isinstance(observation, Observation):
-        observation = Observation.from_dataset(observation, family=family if isinstance(family, str) else None)
+        known = family if isinstance(family, str) else None
+        observation = Observation.from_dataset(observation, family=known, noise_std=noise_std)
     check_value(Count, num_draws, "num_draws")
     check_value(Seed, seed, "seed")
-    check_value(Positive | None, source_prior_std, "source_prior_std")
-    check_value(NumModes | None, num_modes, "num_modes")
-    latent = _latent(observation, family, bounds, source_prior_std, num_modes)
-    estimator = make_estimator(method, **options)
+    by_name = None if hasattr(bounds, "shape") else bounds
+    given = Settings.of(
+        noise_std=noise_std,
+        domain=domain,
+        initial=initial,
+        source=source,
+        trend=trend,
+        bounds=by_name,
+        fixed=fixed,
+        gaussian=gaussian,
+    ).over(observation.settings)
+    kind = methods.get(method)
+    setup = Setup.of(
+        observation,
+        family,
+        given,
+        all_bounds=bounds if by_name is None else None,  # pyright: ignore[reportArgumentType]
+        source_prior_std=source_prior_std,
+        num_modes=num_modes,
+        as_they_come=kind.takes_data_as_they_come,
+    )
+    estimator = make_estimator(method, **options, **setup.options(method, [f.name for f in fields(kind)]))
+    observation, latent = setup.observation, setup.latent
     estimator.check_family(latent.family)
     if not estimator.takes_data_as_they_come:
         observation.require_benchmark(method)
@@ -146,9 +191,13 @@ def reconstruct(
     if "misfit" not in posterior.diagnostics:
         found = {"misfit": posterior.misfits().numpy(), **posterior.diagnostics}
         posterior = replace(posterior, diagnostics=found)
-    given = {"bounds": bounds, "source_prior_std": source_prior_std, "num_modes": num_modes, **options}
+    used = posterior.latent if isinstance(posterior, PDEPosterior) else latent
+    posterior = replace(posterior, settings={**posterior.settings, **setup.record(used)})
+    said = {"source_prior_std": source_prior_std, "num_modes": num_modes, **given.texts(), **options}
+    if by_name is None and bounds is not None:
+        said["bounds"] = bounds
     call = {"family": latent.family.name, "method": estimator.name, "num_draws": num_draws, "seed": seed}
-    posterior = replace(posterior, call=call | {name: value for name, value in given.items() if value is not None})
+    posterior = replace(posterior, call=call | {name: value for name, value in said.items() if value is not None})
     for sentence in posterior.all_warnings():
         warnings.warn(sentence, LatentPDEWarning, stacklevel=2)
     return posterior
@@ -179,66 +228,3 @@ def make_estimator(method: str, **options) -> Estimator:
 def decoder_for(observation: Observation, latent: Latent) -> Decoder:
     """The decoder from latents to fields on the rectangle that was observed."""
     return Decoder(latent, observation.grid.extent)
-
-
-def _latent(
-    observation: Observation,
-    family: str | Family | None,
-    bounds: dict[str, tuple[float, float]] | Tensor | None,
-    source_prior_std: float | None,
-    num_modes: int | None,
-) -> Latent:
-    """The prior: what was given, else what came with the observation if that names the same family, else defaults."""
-    if family is None and observation.family is None:
-        raise UsageError("the observation does not name its PDE; give family= (on the command line --pde)")
-    chosen = get_family(family if family is not None else observation.family or "")
-    from_data = observation.family is not None and get_family(observation.family) is chosen
-    known_std = observation.source_prior_std if from_data else None
-    # data in the user's own units say nothing of the source's; the benchmark's have a strength of order one
-    infers_source = observation.domain is not None and source_prior_std is None and known_std is None
-    if num_modes is None:
-        known_modes = observation.num_modes if from_data else None
-        num_modes = 0 if known_std == 0 and source_prior_std is None else known_modes or Latent.num_modes
-    scaled = _scaled_bounds(chosen, observation)
-    known_bounds = observation.bounds if from_data else None
-    given = chosen.coefficient_names if bounds is not None and not isinstance(bounds, dict) else tuple(bounds or ())
-    is_guess = scaled is not None and known_bounds is None
-    return Latent(
-        chosen,
-        guessed=tuple(c.name for c in chosen.coefficients if c.name not in given and c.unit != "1") if is_guess else (),
-        source_prior_std=source_prior_std if source_prior_std is not None else known_std or DEFAULT_SOURCE_PRIOR_STD,
-        num_modes=num_modes,
-        infers_source=infers_source,
-        bounds=_bounds(chosen, bounds, known_bounds, scaled),
-    )
-
-
-def _scaled_bounds(family: Family, observation: Observation) -> Tensor | None:
-    """Bounds for data in units of their own; ``None`` for those of the benchmark, which are on a unit square."""
-    if observation.domain is None:
-        return None
-    return scaled_bounds(family, max(observation.grid.extent), float(observation.times.max()))
-
-
-def _bounds(
-    family: Family,
-    given: dict[str, tuple[float, float]] | Tensor | None,
-    known: Tensor | None,
-    scaled: Tensor | None,
-) -> Tensor:
-    """The bounds that came with the data, else those that suit its size, else the family's, with those replaced that
-    were given."""
-    base = (scaled if scaled is not None else family.bounds) if known is None else known
-    if given is None:
-        return base
-    if not isinstance(given, dict):
-        return given
-    base = base.clone()
-    pairs = {name: tuple(pair) if isinstance(pair, list) else pair for name, pair in given.items()}
-    for name, interval in check_value(dict[str, tuple[Real, Real]], pairs, "bounds").items():
-        if name not in family.coefficient_names:
-            raise UsageError(
-                f"{family.name} has no coefficient {name!r}; it has: {', '.join(family.coefficient_names)}"
-            )
-        base[family.coefficient_names.index(name)] = base.new_tensor(list(interval))
-    return base

@@ -8,8 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from latentpde.errors import DataError
+from latentpde.errors import DataError, UsageError
 from latentpde.observation import Observed
+from latentpde.settings import Settings
+from latentpde.spectra import is_spectrum
 from latentpde.validation import Count, NotNegative, NumModes, Positive, Real, Time, shortened
 
 
@@ -30,6 +32,33 @@ class Attributes(BaseModel):
     coefficient_bounds: list[Real] | None = Field(
         None, description="lower and upper bounds of the coefficients, one after the other"
     )
+
+    domain: str | None = Field(None, max_length=200, description="edges, such as open or y=open,x=periodic")
+    initial: str | None = Field(None, max_length=500, description="a prior, such as Matern(std=(0.1, 10.0))")
+    source: str | None = Field(None, max_length=500, description="a prior, such as Matern(std=(0.1, 10.0)), or none")
+    trend: str | None = Field(None, max_length=200, description="one of none, constant, linear")
+    bounds: str | None = Field(None, max_length=2000, description="text such as kappa=0.01:0.2,vx=-1:1")
+    fixed: str | None = Field(None, max_length=2000, description="text such as kappa=0.02")
+    gaussian: str | None = Field(None, max_length=2000, description="text such as vx=2.0:0.5")
+
+    @property
+    def settings(self) -> Settings:
+        """What they say of the model, beside its noise; raises `DataError` where that has no meaning.
+
+        >>> Attributes.of({"domain": "periodic", "source": "reanalysis"}).settings.texts()
+        {'domain': 'periodic'}
+        """
+        names = ("domain", "initial", "source", "trend", "bounds", "fixed", "gaussian")
+        given = {name: value for name in names if (value := getattr(self, name))}
+        if "source" in given and given["source"] != "none" and not is_spectrum(given["source"]):
+            del given["source"]  # in the CF conventions, where the data come from
+        found = {}
+        for name, value in given.items():
+            try:
+                found |= {name: getattr(Settings.of(**{name: value}), name)}
+            except UsageError as error:
+                raise DataError(f"the attribute {name}: {error}") from error
+        return Settings(**found)
 
     @classmethod
     def of(cls, found: Mapping[Any, Any]) -> Attributes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from latentpde.domain import Domain
 from latentpde.errors import DataError, LatentPDEWarning
 from latentpde.grid import Grid
 from latentpde.io.attributes import Attributes
@@ -125,6 +126,8 @@ def observation_from_dataset(
         positions=positions,
         observed=kind,  # pyright: ignore[reportArgumentType]
         fine_initial=None if fine_initial is None else _fine_initial(fine_initial, observed, grid),
+        domain=attributes.settings.domain or _around_the_globe(dataset, grid),
+        settings=attributes.settings,
         keep_outliers=keep_outliers,
         **known,
     )
@@ -148,6 +151,12 @@ def _initial_and_grid(dataset, observed, points: bool, extent, stated_extent) ->
     if array is None:
         return None, grid
     return _numbers(array, {**{d: observed.sizes[d] for d in ("case",) if d in observed.dims}, **sizes}), grid
+
+
+def _around_the_globe(dataset: xr.Dataset, grid: Grid) -> Domain | None:
+    """Longitudes all around the globe close on themselves; of other axes nothing is known."""
+    closes = any(name in dataset.coords for name in ("lon", "longitude")) and abs(grid.extent[1] - 360) < 1e-6 * 360
+    return Domain(x="periodic") if closes else None
 
 
 def _fine_initial(array: xr.DataArray, observed, grid: Grid) -> np.ndarray:

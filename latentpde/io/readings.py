@@ -19,6 +19,7 @@ from latentpde.frame import Excluded, Frame
 from latentpde.grid import Grid
 from latentpde.observation import Observation
 from latentpde.observation.checks import checked_mask, checked_noise, checked_times
+from latentpde.settings import Settings
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,6 +56,8 @@ def readings_to_dataset(observation: Observation) -> xr.Dataset:
             axes = axes or tuple(f"{f.name}_{i}" for i in range(value.ndim))
             array = value.detach().cpu().numpy()
             variables[f.name] = (axes, array.astype(np.int8) if array.dtype == bool else array)
+        elif isinstance(value, Settings):
+            others[f.name] = value.texts()
         elif isinstance(value, Frame):
             others[f.name] = value.to_dict()
             if value.excluded is not None:
@@ -71,6 +74,7 @@ def readings_from_dataset(dataset: xr.Dataset) -> Observation:
         found: dict[str, Any] = json.loads(dataset.attrs["observation"])
         found["grid"] = Grid(**{name: tuple(pair) for name, pair in found["grid"].items()})
         found["domain"] = None if found["domain"] is None else Domain(**found["domain"])
+        found["settings"] = Settings.of(**found["settings"])
         excluded = None
         if "excluded" in dataset:
             y, x = (dataset[f"excluded_{axis}"].values.astype(float) for axis in "yx")

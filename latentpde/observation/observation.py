@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ from latentpde.observation.checks import (
 from latentpde.observation.fill_values import refuse_fill_values
 from latentpde.observation.tables import check_table
 from latentpde.pde import get_family
+from latentpde.settings import Settings
 from latentpde.validation import MOST
 
 if TYPE_CHECKING:
@@ -84,12 +85,13 @@ class Observation:
         batched: whether results keep their case axis.
         fine_initial: samples of the initial state on a whole-number refinement of ``grid``, where somebody knows it
             that well; methods then decode from it, and take ``initial`` only for what the coarse solve sees.
-        domain: the edges of the rectangle; ``None`` for the torus.
+        domain: the edges of the rectangle; ``None`` where nobody says what they are.
         reading_times: PDE time of each reading, for a table; readings are then on the axis of sensors, and the axis
             ``time`` has length one.
         groups: number of the noise group of each reading, for a table; ``None`` for a single one.
         start: the user's time that is PDE time 0.
         frame: the user's coordinates, dates and units, which results go out in; ``None`` where they are the plane's.
+        settings: what else the data say of the model.
     """
 
     values: Float[Tensor, "case time *reading"]
@@ -113,6 +115,7 @@ class Observation:
     groups: Int[Tensor, "case time sensor"] | None = None
     start: float = 0.0
     frame: Frame | None = None
+    settings: Settings = field(default_factory=Settings)
 
     @classmethod
     def from_arrays(
@@ -134,6 +137,7 @@ class Observation:
         source_prior_std: float | None = None,
         num_modes: int | None = None,
         regime: str | None = None,
+        settings: Settings | None = None,
         keep_outliers: bool = False,
     ) -> Observation:
         """Check plain arrays and make an observation of them.
@@ -151,7 +155,7 @@ class Observation:
             positions: ``([case,] sensor, 2)`` as ``(y, x)``; makes the readings points.
             observed: the kind of reading; by default ``point`` with positions, else ``lowres-solve``.
             fine_initial: ``([case,] y, x)``, a whole number of times as many cells as ``initial`` along each side.
-            pooling, family, bounds, source_prior_std, num_modes, regime, domain: as in the class.
+            pooling, family, bounds, source_prior_std, num_modes, regime, domain, settings: as in the class.
             keep_outliers: take values as they are that look like gaps written as a number, such as -9999.
         """
         kind = checked_kind(observed, positions)
@@ -192,6 +196,7 @@ class Observation:
             batched=batched,
             fine_initial=fine,
             domain=domain,
+            settings=settings or Settings(),
         )
 
     @classmethod

@@ -260,6 +260,7 @@ class Simulation:
             "observed_kind": self.observed,
             "pooling": self.pooling,
             "extent": np.asarray(self.extent),
+            "domain": "periodic",
             "coefficient_bounds": np.asarray(regime.ranges).ravel(),
             "source_prior_std": regime.source_prior_std if self.source else 0.0,
             **({"num_modes": self.num_modes} if self.num_modes else {}),

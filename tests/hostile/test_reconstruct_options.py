@@ -161,7 +161,7 @@ def test_options_are_refused(refuses, case_file, arguments):
         ("not enough memory for map", ["--num-modes", "9999", "--method", "map", "-O", "num_restarts=100000"]),
         ("a report needs at least 2 x 2 cells", ["--method", "map", "--resolution", "1", "--report", "r.html"]),
         ("must be different files", ["--method", "map", "--report", "o.nc"]),
-        ("option fixed of exact must be names with values", ["-O", "fixed=5"]),
+        ("fixed must be names with values", ["-O", "fixed=5"]),
         ("initial_prior", ["-O", "initial_prior=abc"]),
         ("noise-std must be positive and finite, at least 1e-100, got 5e-324", ["--noise-std", "5e-324"]),
         ("--bounds names 'kappa' twice", ["--bounds", "kappa=0.1:0.2", "--bounds", "kappa=0.3:0.4"]),

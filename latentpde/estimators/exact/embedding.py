@@ -17,6 +17,7 @@ from torch import Tensor
 from latentpde.domain import Domain
 from latentpde.estimators.exact.fourier import Modes
 from latentpde.grid import Grid, Wavenumbers
+from latentpde.observation import Observation
 from latentpde.pde import Family
 
 _LEAST_PADDING, _MOST_PADDING = 0.5, 2.0  # as a share of the axis
@@ -73,6 +74,11 @@ class Embedding:
         num_modes = max(2, math.ceil(finest * max(height, width) / (2 * math.pi)) + 1)
         modes = Modes.of_block((2 * num_modes, num_modes), (height, width))
         return cls((height, width), num_modes, finest, modes)
+
+    @classmethod
+    def of_torus(cls, case: Observation, num_modes: int) -> Embedding:
+        """The observed rectangle itself, with all modes of a block and what the case's readings see of them."""
+        return cls(case.grid.extent, num_modes, math.inf, Modes.of((2 * num_modes, num_modes), case))
 
     def up_to_the_finest(self) -> Modes:
         """Modes whose waves the readings can tell of."""

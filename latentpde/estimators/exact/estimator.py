@@ -182,9 +182,13 @@ class Exact(Estimator):
     def _models(self, observation: Observation, latent: Latent) -> list[Model]:
         """The model of each case; all on one rectangle and with blocks of one shape."""
         cases = [observation[i : i + 1] for i in range(len(observation))]
-        if observation.has_whole_initial and (observation.domain or Domain.periodic()).is_periodic:
+        on_torus = (observation.domain or Domain.periodic()).is_periodic
+        if observation.has_whole_initial and on_torus and self.trend in (None, "none"):
             states = [InitialState.of(case, detail=self.detail, noise_std=self.initial_noise_std) for case in cases]
-            return [Model.with_known_start(case, latent, state) for case, state in zip(cases, states, strict=True)]
+            return [
+                Model.with_known_start(case, latent, state, source=self.source)
+                for case, state in zip(cases, states, strict=True)
+            ]
         problems = [Problem.of(case, latent, self.initial_noise_std) for case in cases]
         options = {"initial": self.initial, "source": self.source, "trend": self.trend or "constant"}
         largest = max(problem.num_modes(self.initial, self.source) for problem in problems)

@@ -90,8 +90,24 @@ class Model:
     order: Int[Tensor, " reading"] | None = None
 
     @classmethod
-    def with_known_start(cls, case: Observation, latent: Latent, state: InitialState, form: str | None = None) -> Model:
-        """The paper's problem: an initial state that is known, but for noise, on the torus."""
+    def with_known_start(
+        cls,
+        case: Observation,
+        latent: Latent,
+        state: InitialState,
+        *,
+        source: Spectrum | None = None,
+        form: str | None = None,
+    ) -> Model:
+        """The paper's problem: an initial state that is known, but for noise, on the torus.
+
+        Args:
+            case: a single one.
+            latent: the family, its coefficients' bounds, and the source's prior where it is known.
+            state: what is known of the initial state.
+            source: the source's prior, instead of the latent's.
+            form: as that of `MarginalLikelihood`.
+        """
         if len(case) != 1:
             raise DataError(f"a model is of one case at a time, got {len(case)}")
         decoder, levels, places = Decoder(latent, case.grid.extent), _Levels(latent), Places.of(case)
@@ -100,6 +116,12 @@ class Model:
             values, std, torch.zeros_like(std, dtype=torch.long), _detail_variance(state, case, decoder)
         )
         fields = [UnknownPart.paper_source(latent, case)] if latent.num_modes else []
+        if fields and (source is not None or latent.infers_source):
+            source, scales = (
+                source or _default_source(latent, latent.num_modes),
+                _Scales(Readings.of(case), case.grid, latent),
+            )
+            fields = [_field("source", source, Embedding.of_torus(case, latent.num_modes), levels, scales)]
         if state.std is not None:
             fields.append(UnknownPart.known_to(state.std, case))
         least = _NOISE[0] * _size(values) if noise.inferred else float(noise.known.min().sqrt())

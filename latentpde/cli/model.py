@@ -1,0 +1,58 @@
+"""Options that say something of the model: edges, noise, priors, bounds. They are spelt as in Python and in files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+Domain = Annotated[
+    str | None,
+    typer.Option(help="Edges: open, periodic, or y=open,x=periodic. By default what the file says, or open."),
+]
+Initial = Annotated[
+    str | None, typer.Option(help="Prior of an initial state that is not known: Matern(std=(0.1, 10.0)), PowerLaw().")
+]
+Source = Annotated[str | None, typer.Option(help="Prior of the source, as --initial has it; none for no source.")]
+Trend = Annotated[
+    str | None, typer.Option(help="Added to the field: none, constant, or linear in the place.", show_default=False)
+]
+NoiseStd = Annotated[float | None, typer.Option(help="Noise of the readings. By default the file's, or inferred.")]
+Bounds = Annotated[list[str] | None, typer.Option(help="Interval of a coefficient: kappa=0.01:0.2. Repeatable.")]
+Fixed = Annotated[list[str] | None, typer.Option(help="A known coefficient: kappa=0.02. Repeatable.")]
+Gaussian = Annotated[
+    list[str] | None, typer.Option(help="Mean and standard deviation of a coefficient beforehand: vx=2.0:0.5.")
+]
+
+
+def model_settings(**given: Any) -> dict[str, Any]:
+    """Arguments of `latentpde.reconstruct` from the options above, in words, checked before anything is read; what
+    is not given is left out.
+
+    >>> model_settings(domain=" y=open ", bounds=["kappa=0.1:1", "vx=-1:1"], source=None)
+    {'domain': 'open', 'bounds': {'kappa': (0.1, 1.0), 'vx': (-1.0, 1.0)}}
+    """
+    from latentpde.errors import UsageError
+    from latentpde.settings import Settings
+    from latentpde.validation import LARGEST
+
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None or value == []:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        try:
+            said = Settings.of(**{name: ",".join(value) if isinstance(value, list) else value})
+        except UsageError as error:
+            words = str(error)
+            raise UsageError(
+                f"{option}{words.removeprefix(name) if words.startswith(name) else f': {words}'}"
+            ) from error
+        if name == "bounds":
+            for coefficient, (lower, upper) in (said.bounds or {}).items():
+                if not -LARGEST <= lower < upper <= LARGEST:
+                    raise UsageError(
+                        f"{option} needs finite numbers, the lower one first; got {coefficient}={lower:g}:{upper:g}"
+                    )
+        found[name] = getattr(said, name) if isinstance(value, list) else said.texts()[name]
+    return found

@@ -39,10 +39,13 @@ class Decoder:
     Args:
         latent: the layout of ``z`` and the family behind it.
         extent: ``(height, width)`` of the periodic rectangle, in physical units.
+        moving: whether initial states carry the velocity that they start with, in a block beside that of the field, as
+            `with_velocity` puts them together; for families of order 2.
     """
 
     latent: Latent
     extent: tuple[float, float] = (1.0, 1.0)
+    moving: bool = False
 
     def decode(
         self,
@@ -79,9 +82,14 @@ class Decoder:
         """
         times = as_times(times, z)
         theta, latent = self.latent.theta(z), self.latent
+        u0_hat, velocity_hat = u0_hat.tensor_split(2, dim=-1) if self.moving else (u0_hat, None)
         source_hat = latent.source_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
         u0_hat = pad_block(u0_hat, source_hat.shape)
         total = latent.family.solve(self._wavenumbers(u0_hat), times, theta, u0_hat, source_hat)
+        if velocity_hat is not None:
+            velocity_hat = pad_block(velocity_hat, u0_hat.shape)
+            response = latent.family.velocity_response(self._wavenumbers(velocity_hat), times, theta)
+            total = total + response * velocity_hat[..., None, :, :]
         return total.expand(*total.shape[:-3], len(times), *total.shape[-2:])
 
     def source(self, z: Float[Tensor, "*batch latent"], grid: Grid) -> Float[Tensor, "*batch y x"]:
@@ -108,6 +116,19 @@ class Decoder:
 
     def _wavenumbers(self, block: Tensor) -> Wavenumbers:
         return wavenumbers((block.shape[-2], block.shape[-1]), self.extent, block.real.dtype, block.device)
+
+
+def with_velocity(
+    u0_hat: Complex[Tensor, "*batch row col"], velocity_hat: Complex[Tensor, "*batch0 row0 col0"]
+) -> Complex[Tensor, "*batch1 row1 col1"]:
+    """An initial state with its velocity, as a `Decoder` that is ``moving`` takes it.
+
+    >>> with_velocity(torch.zeros(5, 6, 3) + 0j, torch.zeros(4, 2) + 0j).shape
+    torch.Size([5, 6, 6])
+    """
+    u0_hat, velocity_hat = pad_block(u0_hat, velocity_hat.shape), pad_block(velocity_hat, u0_hat.shape)
+    shape = torch.broadcast_shapes(u0_hat.shape, velocity_hat.shape)
+    return torch.cat([u0_hat.expand(shape), velocity_hat.expand(shape)], dim=-1)
 
 
 def as_times(times: Sequence[float] | Tensor, like: Tensor, start: float = 0.0) -> Float[Tensor, " time"]:

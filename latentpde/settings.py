@@ -32,6 +32,7 @@ class Settings:
         source: the prior of the source; `WhiteBand` without modes for none.
         trend: what is added to the field with a flat prior: ``none``, a ``constant``, or a ``linear`` function of the
             place.
+        velocity: the prior of the velocity that the state of a family of order 2 starts with, or ``zero``.
         bounds: ``(lower, upper)`` of coefficients, by name.
         fixed: known coefficients, by name.
         gaussian: ``(mean, std)`` of a Gaussian prior of coefficients, by name.
@@ -42,6 +43,7 @@ class Settings:
     initial: Spectrum | None = None
     source: Spectrum | None = None
     trend: Trend | None = None
+    velocity: Spectrum | Literal["zero"] | None = None
     bounds: Mapping[str, tuple[float, float]] | None = None
     fixed: Mapping[str, float] | None = None
     gaussian: Mapping[str, tuple[float, float]] | None = None
@@ -111,7 +113,7 @@ def _joined(number: Any) -> str:
 
 
 def _prior(value: Any, name: str) -> Spectrum:
-    if name == "source" and value == "none":
+    if isinstance(value, str) and name == "source" and value.strip() == "none":
         return WhiteBand(num_modes=0)
     if not isinstance(value, str | Spectrum):
         raise UsageError(
@@ -119,6 +121,10 @@ def _prior(value: Any, name: str) -> Spectrum:
             f"{shortened(value)}"
         )
     return Spectrum.parse(value)
+
+
+def _velocity(value: Any, name: str) -> Spectrum | Literal["zero"]:
+    return "zero" if isinstance(value, str) and value.strip() == "zero" else _prior(value, name)
 
 
 def _trend(value: Any, name: str) -> Trend:
@@ -146,6 +152,7 @@ _READERS: dict[str, Any] = {
     "initial": _prior,
     "source": _prior,
     "trend": _trend,
+    "velocity": _velocity,
     "bounds": _by_name(2),
     "fixed": _by_name(1),
     "gaussian": _by_name(2),

@@ -17,6 +17,9 @@ Source = Annotated[str | None, typer.Option(help="Prior of the source, as --init
 Trend = Annotated[
     str | None, typer.Option(help="Added to the field: none, constant, or linear in the place.", show_default=False)
 ]
+Velocity = Annotated[
+    str | None, typer.Option(help="How fast the field changes at first, order 2: zero, or a prior as --initial has it.")
+]
 NoiseStd = Annotated[float | None, typer.Option(help="Noise of the readings. By default the file's, or inferred.")]
 Bounds = Annotated[list[str] | None, typer.Option(help="Interval of a coefficient: kappa=0.01:0.2. Repeatable.")]
 Fixed = Annotated[list[str] | None, typer.Option(help="A known coefficient: kappa=0.02. Repeatable.")]

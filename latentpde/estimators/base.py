@@ -15,6 +15,7 @@ from latentpde.estimators.setup import Setup
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
+from latentpde.observation.checks import checked_velocity
 from latentpde.pde import Family
 from latentpde.posterior import PDEPosterior, Posterior
 from latentpde.registry import Registry
@@ -106,6 +107,7 @@ def reconstruct(
     initial: Spectrum | str | None = None,
     source: Spectrum | str | None = None,
     trend: str | None = None,
+    velocity: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | Tensor | None = None,
     fixed: Mapping[str, float] | str | None = None,
     gaussian: Mapping[str, tuple[float, float]] | str | None = None,
@@ -134,6 +136,9 @@ def reconstruct(
         source: the prior of the source, likewise; ``"none"`` for a PDE without one.
         trend: what is added to the field with a flat prior: ``none``, a ``constant``, or a ``linear`` function of the
             place; by default a constant where the initial state is not known.
+        velocity: of a family of order 2, what the field changes by at time 0: ``"zero"``, the prior of one that is not
+            known, as ``initial`` has it, or the velocity itself, ``([case,] y, x)`` on the cells of the initial state;
+            by default what came with the observation, else zero.
         bounds: ``(lower, upper)`` of coefficients by name, or in words such as ``"kappa=0.01:0.2"``, or of all of them
             as a tensor ``(coefficient, 2)``; by default those that came with the observation, else what suits its
             extent and times.
@@ -159,6 +164,9 @@ def reconstruct(
         observation = Observation.from_dataset(observation, family=known, noise_std=noise_std)
     check_value(Count, num_draws, "num_draws")
     check_value(Seed, seed, "seed")
+    if hasattr(velocity, "shape"):
+        velocity, given_velocity = None, checked_velocity(velocity, observation.num_cases, observation.grid)
+        observation = replace(observation, initial_velocity=given_velocity)
     by_name = None if hasattr(bounds, "shape") else bounds
     given = Settings.of(
         noise_std=noise_std,
@@ -166,6 +174,7 @@ def reconstruct(
         initial=initial,
         source=source,
         trend=trend,
+        velocity=velocity,
         bounds=by_name,
         fixed=fixed,
         gaussian=gaussian,

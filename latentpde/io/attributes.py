@@ -37,6 +37,7 @@ class Attributes(BaseModel):
     initial: str | None = Field(None, max_length=500, description="a prior, such as Matern(std=(0.1, 10.0))")
     source: str | None = Field(None, max_length=500, description="a prior, such as Matern(std=(0.1, 10.0)), or none")
     trend: str | None = Field(None, max_length=200, description="one of none, constant, linear")
+    velocity: str | None = Field(None, max_length=500, description="zero, or a prior such as Matern(std=(0.1, 10.0))")
     bounds: str | None = Field(None, max_length=2000, description="text such as kappa=0.01:0.2,vx=-1:1")
     fixed: str | None = Field(None, max_length=2000, description="text such as kappa=0.02")
     gaussian: str | None = Field(None, max_length=2000, description="text such as vx=2.0:0.5")
@@ -48,7 +49,7 @@ class Attributes(BaseModel):
         >>> Attributes.of({"domain": "periodic", "source": "reanalysis"}).settings.texts()
         {'domain': 'periodic'}
         """
-        names = ("domain", "initial", "source", "trend", "bounds", "fixed", "gaussian")
+        names = ("domain", "initial", "source", "trend", "velocity", "bounds", "fixed", "gaussian")
         given = {name: value for name in names if (value := getattr(self, name))}
         if "source" in given and given["source"] != "none" and not is_spectrum(given["source"]):
             del given["source"]  # in the CF conventions, where the data come from

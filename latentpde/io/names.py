@@ -13,7 +13,7 @@ from latentpde.errors import DataError
 if TYPE_CHECKING:
     import xarray as xr
 
-_VARIABLES = ("observed", "initial", "mask", "noise_std")
+_VARIABLES = ("observed", "initial", "initial_velocity", "mask", "noise_std")
 _SENSOR_VARIABLES = ("sensor_y", "sensor_x")
 _ATTRIBUTES = (
     "family",

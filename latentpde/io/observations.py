@@ -126,6 +126,7 @@ def observation_from_dataset(
         positions=positions,
         observed=kind,  # pyright: ignore[reportArgumentType]
         fine_initial=None if fine_initial is None else _fine_initial(fine_initial, observed, grid),
+        initial_velocity=_velocity(dataset, observed),
         domain=attributes.settings.domain or _around_the_globe(dataset, grid),
         settings=attributes.settings,
         keep_outliers=keep_outliers,
@@ -151,6 +152,14 @@ def _initial_and_grid(dataset, observed, points: bool, extent, stated_extent) ->
     if array is None:
         return None, grid
     return _numbers(array, {**{d: observed.sizes[d] for d in ("case",) if d in observed.dims}, **sizes}), grid
+
+
+def _velocity(dataset: xr.Dataset, observed: xr.DataArray) -> np.ndarray | None:
+    array = dataset.get("initial_velocity")
+    if array is None:
+        return None
+    cases = {"case": observed.sizes["case"]} if "case" in observed.dims else {}
+    return _numbers(array, {**cases, **{name: array.sizes[name] for name in _axes(array)}})
 
 
 def _around_the_globe(dataset: xr.Dataset, grid: Grid) -> Domain | None:

@@ -31,6 +31,7 @@ _CELLS, _POINTS = ("case", "snapshot", "y_obs", "x_obs"), ("case", "snapshot", "
 _AXES = {
     "times": ("snapshot",),
     "initial": ("case", "y_obs", "x_obs"),
+    "initial_velocity": ("case", "y_obs", "x_obs"),
     "positions": ("case", "sensor", "yx"),
     "bounds": ("coefficient", "bound"),
     "fine_initial": ("case", "y_fine", "x_fine"),

@@ -96,6 +96,16 @@ def checked_states(states, num_cases: int, what: str, gaps: bool = False) -> Flo
     return states
 
 
+def checked_velocity(velocity, num_cases: int, grid: Grid) -> Float[Tensor, "case y x"]:
+    velocity = checked_states(velocity, num_cases, "initial velocity")
+    if tuple(velocity.shape[-2:]) != tuple(grid.shape):
+        raise DataError(
+            f"the initial velocity has shape {tuple(velocity.shape[-2:])}, the coarse grid {grid.shape}: they must "
+            "agree (y, x)"
+        )
+    return velocity
+
+
 def checked_grid(grid: Grid | None, values: Tensor, initial: Tensor | None, kind: Observed) -> Grid:
     """The grid given, or the unit square with the initial state's or the readings' cells."""
     shapes = {} if initial is None else {"initial state": (initial.shape[-2], initial.shape[-1])}

@@ -40,6 +40,7 @@ from latentpde.observation.checks import (
     checked_readings,
     checked_states,
     checked_times,
+    checked_velocity,
     range_of,
     some_of,
 )
@@ -85,6 +86,8 @@ class Observation:
         batched: whether results keep their case axis.
         fine_initial: samples of the initial state on a whole-number refinement of ``grid``, where somebody knows it
             that well; methods then decode from it, and take ``initial`` only for what the coarse solve sees.
+        initial_velocity: how fast the field changes at time 0, a cell average per cell of ``grid``, for families of
+            order 2; ``None`` for a field at rest.
         domain: the edges of the rectangle; ``None`` where nobody says what they are.
         reading_times: PDE time of each reading, for a table; readings are then on the axis of sensors, and the axis
             ``time`` has length one.
@@ -110,6 +113,7 @@ class Observation:
     regime: str | None = None
     batched: bool = True
     fine_initial: Float[Tensor, "case fine_y fine_x"] | None = None
+    initial_velocity: Float[Tensor, "case y x"] | None = None
     domain: Domain | None = None
     reading_times: Float[Tensor, "case time sensor"] | None = None
     groups: Int[Tensor, "case time sensor"] | None = None
@@ -130,6 +134,7 @@ class Observation:
         positions=None,
         observed: Observed | None = None,
         fine_initial=None,
+        initial_velocity=None,
         domain: Domain | None = None,
         pooling: int | None = None,
         family: str | None = None,
@@ -155,6 +160,7 @@ class Observation:
             positions: ``([case,] sensor, 2)`` as ``(y, x)``; makes the readings points.
             observed: the kind of reading; by default ``point`` with positions, else ``lowres-solve``.
             fine_initial: ``([case,] y, x)``, a whole number of times as many cells as ``initial`` along each side.
+            initial_velocity: ``([case,] y, x)``, like ``initial``.
             pooling, family, bounds, source_prior_std, num_modes, regime, domain, settings: as in the class.
             keep_outliers: take values as they are that look like gaps written as a number, such as -9999.
         """
@@ -195,6 +201,9 @@ class Observation:
             regime=regime,
             batched=batched,
             fine_initial=fine,
+            initial_velocity=None
+            if initial_velocity is None
+            else checked_velocity(initial_velocity, len(values), grid),
             domain=domain,
             settings=settings or Settings(),
         )
@@ -301,6 +310,8 @@ class Observation:
             raise DataError(f"{method} takes readings in snapshots; for a table of readings take the method exact")
         if not (self.domain or Domain.periodic()).is_periodic:
             raise DataError(f"{method} knows periodic edges only; for open ones take the method exact")
+        if self.initial_velocity is not None or self.settings.velocity not in (None, "zero"):
+            raise DataError(f"{method} starts from a state at rest; for an initial velocity take the method exact")
         if bool(self.noise_std[self.mask].isnan().any()):
             raise DataError(f"{method} needs the noise of the readings (noise_std); the method exact can infer it")
 
@@ -314,6 +325,17 @@ class Observation:
         if self.fine_initial is not None:
             return self.fine_grid.analyse(self.fine_initial)
         return unpool_spectrum(self.require_initial(), self.grid, self.pooling)
+
+    def velocity_spectrum(self, seen: bool = False) -> Complex[Tensor, "case row col"]:
+        """Fourier coefficients of the initial velocity.
+
+        Args:
+            seen: as readings see it: a coarse solve takes averages over cells for the field itself.
+        """
+        assert self.initial_velocity is not None
+        if seen and self.observed == "lowres-solve":
+            return self.grid.analyse(self.initial_velocity)
+        return unpool_spectrum(self.initial_velocity, self.grid, self.pooling)
 
     def __repr__(self) -> str:
         counts, noise = self.num_readings, self.noise_std[self.mask]
@@ -333,6 +355,16 @@ class Observation:
         """Some of the cases."""
         if isinstance(index, int):
             return self[range(len(self))[index] : range(len(self))[index] + 1]
-        per_case = ("values", "mask", "noise_std", "initial", "positions", "fine_initial", "reading_times", "groups")
+        per_case = (
+            "values",
+            "mask",
+            "noise_std",
+            "initial",
+            "positions",
+            "fine_initial",
+            "initial_velocity",
+            "reading_times",
+            "groups",
+        )
         chosen = {name: getattr(self, name)[index] for name in per_case if getattr(self, name) is not None}
         return replace(self, **chosen)

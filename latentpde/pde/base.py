@@ -13,7 +13,7 @@ from torch import Tensor
 from latentpde.errors import UsageError
 from latentpde.grid import Wavenumbers, pad_block, wavenumbers
 from latentpde.pde.first_order import solve_first_order
-from latentpde.pde.transfer import source_response, state_response
+from latentpde.pde.transfer import source_response, state_response, velocity_response
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Family(ABC):
     A subclass states its equation, coefficients and `order`, and the symbol :math:`L(k)` of its spatial
     operator; the exact multipliers `G` and `H` follow (`latentpde.pde.transfer`):
 
-    ===== ====================================== =================================
+    ===== ====================================== ====================================================
     order equation                               what ``u0`` is
-    ===== ====================================== =================================
+    ===== ====================================== ====================================================
     0     ``L u = u0 + f``                       a given part of the right-hand side
     1     ``u_t + L u = f``                      the state at time 0
-    2     ``u_tt + damping u_t + L u = f``       the state at time 0, at rest
-    ===== ====================================== =================================
+    2     ``u_tt + damping u_t + L u = f``       the state at time 0, at rest unless a velocity is given
+    ===== ====================================== ====================================================
 
     >>> class Diffusion(Family):
     ...     name, equation, order = "diffusion", "u_t = κ Δu + f", 1
@@ -113,6 +113,12 @@ class Family(ABC):
     ) -> Tensor:
         """``H`` alone; broadcasts to ``(*batch, time, row, col)``."""
         return source_response(*self._terms(k, times, theta))
+
+    def velocity_response(
+        self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]
+    ) -> Tensor:
+        """Of a family of order 2 to the initial velocity; broadcasts to ``(*batch, time, row, col)``."""
+        return velocity_response(*self._terms(k, times, theta))
 
     def solve(
         self,

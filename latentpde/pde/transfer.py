@@ -7,8 +7,9 @@ With :math:`L` the symbol of the spatial operator on the left-hand side, a mode 
     \text{order 1:}\quad & \hat u' + L \hat u = \hat f, & \hat u(0) = \hat u_0 \\
     \text{order 2:}\quad & \hat u'' + d\, \hat u' + L \hat u = \hat f, & \hat u(0) = \hat u_0, \; \hat u'(0) = 0
 
-and `state_response`, `source_response` are the multipliers of :math:`\hat u(t) = G \hat u_0 + H \hat f`. All are entire
-functions of :math:`L t` (and :math:`d t`), and they are evaluated so: no branch divides by something small or
+and `state_response`, `source_response` are the multipliers of :math:`\hat u(t) = G \hat u_0 + H \hat f`. Where an
+equation of order 2 does not start at rest, `velocity_response` is that of :math:`\hat u'(0)`, which is added. All are
+entire functions of :math:`L t` (and :math:`d t`), and they are evaluated so: no branch divides by something small or
 subtracts nearly equal numbers, and the derivatives at the limits are right, because the Taylor
 branches carry them. Branches that `torch.where` discards get harmless arguments, so that no NaN leaks
 through their gradients.
@@ -20,6 +21,8 @@ import math
 
 import torch
 from torch import Tensor
+
+from latentpde.errors import UsageError
 
 
 def state_response(order: int, symbol: Tensor, damping: Tensor | None, t: Tensor) -> Tensor:
@@ -41,6 +44,15 @@ def source_response(order: int, symbol: Tensor, damping: Tensor | None, t: Tenso
         return t * phi1(-symbol * t)
     x = symbol * t**2
     return t**2 * (sinc_sqrt(x / 4) ** 2 / 2 if damping is None else _damped_source(x, damping * t / 2))
+
+
+def velocity_response(order: int, symbol: Tensor, damping: Tensor | None, t: Tensor) -> Tensor:
+    r"""Of a second-order equation to its initial velocity, :math:`\hat u'(0)`: :math:`\sin(\sqrt{L}\,t) / \sqrt{L}`
+    and its damped kin."""
+    if order != 2:
+        raise UsageError(f"an equation of order {order} in time has no initial velocity")
+    x = symbol * t**2
+    return t * (sinc_sqrt(x) if damping is None else _damped_state(x, damping * t / 2)[1])
 
 
 def _inverse(symbol: Tensor) -> Tensor:

@@ -20,8 +20,8 @@ bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -30,7 +30,9 @@ from jaxtyping import Complex, Float
 from pydantic import InstanceOf, Strict
 from torch import Tensor
 
+from latentpde.decoder import with_velocity
 from latentpde.domain import Domain
+from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
@@ -99,6 +101,8 @@ class Exact(Estimator):
         source: the prior of the source; by default the latent's where its strength is known, else `latentpde.Matern`.
         trend: what is added to the field with a flat prior: ``none``, a ``constant``, or a ``linear`` function of the
             place; by default a constant where the initial state is not known.
+        velocity: the prior of the velocity that the state of a family of order 2 starts with, or ``zero``; by default
+            what the observation says, or zero.
         num_mean_nodes: coefficients that the mean averages over where no draws are made for the spread; else those of
             these draws.
         num_spread_draws: draws that standard deviations and quantiles are taken over, at least 2, unless more are kept.
@@ -119,6 +123,7 @@ class Exact(Estimator):
     initial: InstanceOf[Spectrum] | None = None
     source: InstanceOf[Spectrum] | None = None
     trend: Literal["none", "constant", "linear"] | None = None
+    velocity: InstanceOf[Spectrum] | Literal["zero"] | None = None
     num_mean_nodes: Annotated[int, Ge(1), Le(100_000)] = 128
     num_spread_draws: Annotated[int, Ge(2), Le(100_000)] = 199
     sweep: Annotated[int, Ge(2), Le(2**20)] = Effort.sweep
@@ -181,17 +186,30 @@ class Exact(Estimator):
 
     def _models(self, observation: Observation, latent: Latent) -> list[Model]:
         """The model of each case; all on one rectangle and with blocks of one shape."""
+        velocity = self.velocity if isinstance(self.velocity, Spectrum) else None
+        if self.velocity is not None:
+            observation = replace(observation, initial_velocity=None)
+        if (velocity is not None or observation.initial_velocity is not None) and latent.family.order != 2:
+            raise UsageError(
+                f"{latent.family.name} is of order {latent.family.order} in time: it starts with no velocity"
+            )
         cases = [observation[i : i + 1] for i in range(len(observation))]
         on_torus = (observation.domain or Domain.periodic()).is_periodic
         if observation.has_whole_initial and on_torus and self.trend in (None, "none"):
             states = [InitialState.of(case, detail=self.detail, noise_std=self.initial_noise_std) for case in cases]
             return [
-                Model.with_known_start(case, latent, state, source=self.source)
+                Model.with_known_start(case, latent, state, source=self.source, velocity=velocity)
                 for case, state in zip(cases, states, strict=True)
             ]
+        if observation.initial_velocity is not None:
+            raise UsageError(
+                "an initial velocity can be given with a whole initial state and periodic edges; elsewhere it is "
+                "unknown in part: give its prior instead, such as velocity=lp.Matern()"
+            )
         problems = [Problem.of(case, latent, self.initial_noise_std) for case in cases]
-        options = {"initial": self.initial, "source": self.source, "trend": self.trend or "constant"}
-        largest = max(problem.num_modes(self.initial, self.source) for problem in problems)
+        options: dict[str, Any] = {"initial": self.initial, "source": self.source, "velocity": velocity}
+        options["trend"] = self.trend or "constant"
+        largest = max(problem.num_modes(self.initial, self.source, velocity) for problem in problems)
         return [problem.model(largest, **options) for problem in problems]
 
     def _estimate_case(self, model: Model, num_draws: int, seed: int) -> _CaseResult:
@@ -222,7 +240,7 @@ class Exact(Estimator):
             kept=kept,
             spread=spread,
             mean=mean,
-            mean_initial_hat=states,
+            mean_initial_hat=_moving(states, mean),
             left_out=_left_out(model, mean.own_parameters),
             diagnostics=_describe(samples, parameters, model, misfit, _prior_to_noise(model, mean.own_parameters)),
         )
@@ -280,8 +298,13 @@ def _join(models: list[Model], draws: list[Draws]) -> tuple[Float[Tensor, "case 
     states = [model.state for model in models if model.state is not None]
     if states:
         deviations, seeds = [own.state_deviations for own in draws], [own.seed for own in draws]
-        return z, DrawnStates(states, deviations, seeds, z.shape[1])
-    return z, torch.stack([own.initial_hat for own in draws if own.initial_hat is not None])
+        return z, DrawnStates(states, deviations, [own.velocity_hat for own in draws], seeds, z.shape[1])
+    return z, torch.stack([_moving(own.initial_hat, own) for own in draws if own.initial_hat is not None])
+
+
+def _moving(states: Complex[Tensor, "*node row col"], draws: Draws) -> Complex[Tensor, "*node2 row2 col2"]:
+    """Initial states with the velocities that they start with, if any."""
+    return states if draws.velocity_hat is None else with_velocity(states, draws.velocity_hat)
 
 
 def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:

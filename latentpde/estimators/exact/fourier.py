@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -77,13 +78,20 @@ def as_wavenumbers(k: Tensor) -> Wavenumbers:
     return Wavenumbers(k[None, :, 0], k[None, :, 1])
 
 
-def relevant_modes(k: Tensor, amplitude: Tensor, latent: Latent, times: Tensor, noise: float) -> Tensor:
+def relevant_modes(
+    k: Tensor,
+    amplitude: Tensor,
+    latent: Latent,
+    respond: Callable[[Wavenumbers, Tensor, Tensor], Tensor],
+    times: Tensor,
+    noise: float,
+) -> Tensor:
     """Which modes of the initial state matter at all: together the others stay below a ten-billionth of the noise,
     whatever the coefficients. What a mode can amount to is seen at the corners of the coefficients' box and inside."""
     corners = torch.cartesian_prod(*latent.bounds).reshape(-1, len(latent.bounds))
     inside = torch.quasirandom.SobolEngine(len(latent.bounds), seed=0).draw(16, dtype=torch.float64)
     theta = torch.cat([corners, latent.bounds[:, 0] + inside * (latent.bounds[:, 1] - latent.bounds[:, 0])])
-    reach = latent.family.state_response(as_wavenumbers(k), times, theta).abs().amax((0, 1))[0].expand(len(k))
+    reach = respond(as_wavenumbers(k), times, theta).abs().amax((0, 1))[0].expand(len(k))
     amount = amplitude * reach
     order = amount.argsort()
     relevant = torch.empty(len(k), dtype=torch.bool)

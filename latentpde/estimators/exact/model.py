@@ -26,7 +26,7 @@ from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.noise import Noise
 from latentpde.estimators.exact.parameters import Level
 from latentpde.estimators.exact.readings import Readings
-from latentpde.estimators.exact.responses import KnownState, Places, UnknownModes, UnknownPart
+from latentpde.estimators.exact.responses import KnownState, Places, UnknownModes, UnknownPart, response_of
 from latentpde.estimators.exact.units import Units
 from latentpde.grid import Grid, mode_weights, wavenumbers
 from latentpde.latent import Latent, source_scale
@@ -51,6 +51,7 @@ class Draws:
         trend: its coefficients.
         initial_hat: Fourier coefficients of an initial state that is not known.
         state_deviations: of the coarse coefficients of one that is, where these have noise.
+        velocity_hat: Fourier coefficients of the velocities that the states start with; ``None`` for states at rest.
         seed: of the structure below the coarse cell of one that is.
     """
 
@@ -60,6 +61,7 @@ class Draws:
     trend: Float[Tensor, "draw column"]
     initial_hat: Complex[Tensor, "draw row col"] | None
     state_deviations: Complex[Tensor, "draw mode"] | None
+    velocity_hat: Complex[Tensor, "draw velocity_row velocity_col"] | None
     seed: int
 
     def in_order(self, order: Int[Tensor, " draw"]) -> Draws:
@@ -80,6 +82,8 @@ class Model:
         units: of the model; ``None`` for the user's.
         order: number of each of the model's readings among those of the case, -1 for a cell of its initial state;
             ``None`` where they are the same.
+        given_velocity: Fourier coefficients of the velocity that the state starts with, in the user's units, where it
+            is known.
     """
 
     decoder: Decoder
@@ -88,6 +92,7 @@ class Model:
     state: InitialState | None
     units: Units | None = None
     order: Int[Tensor, " reading"] | None = None
+    given_velocity: Complex[Tensor, "row col"] | None = None
 
     @classmethod
     def with_known_start(
@@ -97,6 +102,7 @@ class Model:
         state: InitialState,
         *,
         source: Spectrum | None = None,
+        velocity: Spectrum | None = None,
         form: str | None = None,
     ) -> Model:
         """The paper's problem: an initial state that is known, but for noise, on the torus.
@@ -106,28 +112,35 @@ class Model:
             latent: the family, its coefficients' bounds, and the source's prior where it is known.
             state: what is known of the initial state.
             source: the source's prior, instead of the latent's.
+            velocity: the prior of the velocity that the state starts with; without one it is the case's, or zero.
             form: as that of `MarginalLikelihood`.
         """
         if len(case) != 1:
             raise DataError(f"a model is of one case at a time, got {len(case)}")
-        decoder, levels, places = Decoder(latent, case.grid.extent), _Levels(latent), Places.of(case)
+        moving = velocity is not None or case.initial_velocity is not None
+        decoder, levels, places = Decoder(latent, case.grid.extent, moving), _Levels(latent), Places.of(case)
         values, std = case.values[0][case.mask[0]], case.noise_std[0][case.mask[0]]
         noise = levels.noise(
             values, std, torch.zeros_like(std, dtype=torch.long), _detail_variance(state, case, decoder)
         )
         fields = [UnknownPart.paper_source(latent, case)] if latent.num_modes else []
+        scales = _Scales(Readings.of(case), case.grid, latent)
         if fields and (source is not None or latent.infers_source):
-            source, scales = (
-                source or _default_source(latent, latent.num_modes),
-                _Scales(Readings.of(case), case.grid, latent),
-            )
-            fields = [_field("source", source, Embedding.of_torus(case, latent.num_modes), levels, scales)]
+            around = Embedding.of_torus(case, latent.num_modes)
+            fields = [_field("source", source or _default_source(latent, latent.num_modes), around, levels, scales)]
+        if velocity is not None:
+            around = Embedding.of_torus(case, max(latent.num_modes, min(case.grid.shape) // 2, 2))
+            fields.append(_field("velocity", velocity, around, levels, scales))
         if state.std is not None:
             fields.append(UnknownPart.known_to(state.std, case))
         least = _NOISE[0] * _size(values) if noise.inferred else float(noise.known.min().sqrt())
         known = KnownState.of(case, decoder, places, state.mean_hat, least)
+        if moving and velocity is None:
+            moved = KnownState.of(case, decoder, places, case.velocity_spectrum(seen=True)[0], least, "velocity")
+            known = replace(known, velocity=moved)
         likelihood = MarginalLikelihood(values, known, UnknownModes.of(latent, places, fields), noise, form=form)
-        return cls(decoder, likelihood, tuple(levels), state)
+        given = case.velocity_spectrum()[0] if moving and velocity is None else None
+        return cls(decoder, likelihood, tuple(levels), state, given_velocity=given)
 
     @classmethod
     def with_unknown_start(
@@ -139,6 +152,7 @@ class Model:
         *,
         initial: Spectrum | None = None,
         source: Spectrum | None = None,
+        velocity: Spectrum | None = None,
         trend: str = "constant",
         form: str | None = None,
         units: Units | None = None,
@@ -152,13 +166,15 @@ class Model:
             around: the periodic rectangle that it is embedded in.
             initial: the state's spectrum; by default `Matern` with all levels inferred.
             source: the source's; by default the latent's where its strength is known, else as that of the state.
+            velocity: that of the velocity that the state starts with; ``None`` for one at rest.
             trend: ``none``, ``constant`` or ``linear``.
             form: as that of `MarginalLikelihood`.
             units: of all of these.
         """
         source = source or _default_source(latent, around.num_modes)
         latent = replace(latent, num_modes=around.num_modes)
-        decoder, levels, places = Decoder(latent, around.extent), _Levels(latent), Places.of_table(readings)
+        decoder, levels = Decoder(latent, around.extent, moving=velocity is not None), _Levels(latent)
+        places = Places.of_table(readings)
         noise = levels.noise(readings.values, readings.noise_std, readings.groups, 0.0)
         scales = _Scales(readings, grid, latent)
         fields = []
@@ -166,6 +182,8 @@ class Model:
             fields.append(_field("source", source, around, levels, scales))
         if latent.family.order:
             fields.append(_field("state", initial or Matern(), around, levels, scales))
+        if velocity is not None:
+            fields.append(_field("velocity", velocity, around, levels, scales))
         columns = _trend_columns(trend, readings.positions - torch.tensor(grid.extent, dtype=torch.float64) / 2)
         unknown = UnknownModes.of(latent, places, fields)
         likelihood = MarginalLikelihood(readings.values, None, unknown, noise, columns, form)
@@ -199,7 +217,7 @@ class Model:
         latent, units = self.decoder.latent, self.units
         bounds, (height, width) = latent.bounds * units.of_coefficients[:, None], self.decoder.extent
         latent = replace(latent, bounds=bounds, source_prior_std=latent.source_prior_std * units.of_source)
-        return Decoder(latent, (height * units.length, width * units.length))
+        return replace(self.decoder, latent=latent, extent=(height * units.length, width * units.length))
 
     def in_its_units(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """What is said of coefficients, by their names, in the model's units."""
@@ -225,15 +243,17 @@ class Model:
 
     def _in_users_units(self, unknown: Tensor, trend: Tensor, parameters: Tensor, seed: int) -> Draws:
         source, users = self.source(unknown, parameters), parameters * self.units_of_parameters
-        states = self.initial_states(unknown, parameters) if self.state is None else None
+        states = self.initial_states("state", unknown, parameters) if self.state is None else None
+        velocities = self._velocities(unknown, parameters)
         if self.units is not None:
             assert states is not None
             source, states = source * self.units.of_source, states * self.units.value
+            velocities = None if velocities is None else velocities * self.units.of_velocity
             trend = trend * self.units.of_trend(trend.shape[1])
         latent = self.users_decoder.latent
         z = _pack(latent, users[:, : latent.num_coefficients], source)
         deviations = None if self.state is None else self.likelihood.blocks("state", unknown, parameters)
-        return Draws(parameters, users, z, trend, states, deviations, seed)
+        return Draws(parameters, users, z, trend, states, deviations, velocities, seed)
 
     def leave_one_out(
         self, parameters: Float[Tensor, "node parameter"]
@@ -258,12 +278,20 @@ class Model:
         parts = torch.stack([block.real, block.imag], dim=1).unflatten(-1, (2, m, m))
         return parts.movedim(2, 1).flatten(1)
 
-    def initial_states(self, whitened: Tensor, parameters: Tensor) -> Complex[Tensor, "batch row col"]:
-        """Fourier coefficients of initial states that are not known at all."""
-        m, block = self.decoder.latent.num_modes, self.likelihood.blocks("state", whitened, parameters)
+    def initial_states(self, field: str, whitened: Tensor, parameters: Tensor) -> Complex[Tensor, "batch row col"]:
+        """Fourier coefficients of initial states, or of their velocities, that are not known at all."""
+        block = self.likelihood.blocks(field, whitened, parameters)
         if block is None:
             return torch.zeros((len(whitened), 2, 1), dtype=torch.complex128)
+        m = math.isqrt(block.shape[-1] // 2)
         return block.unflatten(-1, (2 * m, m))
+
+    def _velocities(self, whitened: Tensor, parameters: Tensor) -> Complex[Tensor, "batch row col"] | None:
+        if not self.decoder.moving:
+            return None
+        if self.given_velocity is not None:
+            return self.given_velocity.expand(len(parameters), -1, -1)
+        return self.initial_states("velocity", whitened, parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,12 +324,29 @@ class Problem:
         bands = [prior.num_modes for prior in priors if isinstance(prior, WhiteBand)]
         return max(self._around.num_modes, *bands, 0 if self.latent.infers_source else self.latent.num_modes)
 
-    def model(self, num_modes: int, *, initial: Spectrum | None, source: Spectrum | None, trend: str) -> Model:
+    def model(
+        self,
+        num_modes: int,
+        *,
+        initial: Spectrum | None,
+        source: Spectrum | None,
+        trend: str,
+        velocity: Spectrum | None = None,
+    ) -> Model:
         """The model with blocks of a given size; the priors are in the user's units."""
         initial, source = self.units.spectrum(initial, "initial"), self.units.spectrum(source, "source")
+        velocity = self.units.spectrum(velocity, "velocity")
         around, units = self._around.with_block(num_modes), self.units
         return Model.with_unknown_start(
-            self.readings, self.grid, self.latent, around, initial=initial, source=source, trend=trend, units=units
+            self.readings,
+            self.grid,
+            self.latent,
+            around,
+            initial=initial,
+            source=source,
+            velocity=velocity,
+            trend=trend,
+            units=units,
         )
 
     @cached_property
@@ -360,15 +405,16 @@ class _Scales:
             distance = typical_distance(self.readings.positions.numpy(), self.grid.extent)
             return _LENGTH[0] * distance, _LENGTH[1] * max(self.grid.extent)
         low, high = _STRENGTH if field == "state" else _SOURCE_STRENGTH
-        size = _size(self.readings.values) / (self._response() if field == "source" else 1.0)
+        size = _size(self.readings.values) / (1.0 if field == "state" else self._response(field))
         return low * size, high * size
 
-    def _response(self) -> float:
-        """Of the longest wave to a source, in the middle of the coefficients' bounds."""
+    def _response(self, field: str) -> float:
+        """Of the longest wave to a source or a velocity, in the middle of the coefficients' bounds."""
         k = wavenumbers((2, 2), (max(self.grid.extent),) * 2)
         last = self.readings.times.max()[None]
         middle = self.latent.bounds.mean(-1)[None]
-        return float(self.latent.family.source_response(k, last, middle).expand(1, 1, 2, 2)[0, 0, 0, 1].abs())
+        response = response_of(self.latent.family, field)(k, last, middle)
+        return float(response.expand(1, 1, 2, 2)[0, 0, 0, 1].abs())
 
 
 def _field(field: str, spectrum: Spectrum, around: Embedding, levels: _Levels, scales: _Scales) -> UnknownPart:
@@ -379,7 +425,7 @@ def _field(field: str, spectrum: Spectrum, around: Embedding, levels: _Levels, s
         if isinstance(value, float | int):
             columns.append(float(value))
         else:
-            own = f"{'source' if field == 'source' else 'initial'}_prior_{name}"
+            own = f"{'initial' if field == 'state' else field}_prior_{name}"
             columns.append(levels.column(own, value or scales.bounds(field, name)))
     unit, num_block = source_scale(around.num_modes) if field == "source" else 1.0, 2 * around.num_modes**2
     modes = around.within(spectrum.num_modes) if isinstance(spectrum, WhiteBand) else around.up_to_the_finest()

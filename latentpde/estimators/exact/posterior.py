@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from latentpde.decoder import as_times
+from latentpde.decoder import as_times, with_velocity
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.initial_state import InitialState
@@ -36,18 +36,21 @@ class DrawnStates:
     Args:
         states: what is known of the initial state of each case.
         deviations: of its coarse coefficients, for each draw; ``None`` where they are known.
+        velocities: that it starts with, for each draw; ``None`` at rest.
         seeds: of its structure below the coarse cell.
         num_draws: of each case.
     """
 
     states: list[InitialState]
     deviations: list[Complex[Tensor, "draw mode"] | None]
+    velocities: list[Complex[Tensor, "draw row col"] | None]
     seeds: list[int]
     num_draws: int
 
     def __getitem__(self, cases: slice, /) -> Complex[Tensor, "case draw row col"]:
-        chosen = zip(self.states[cases], self.deviations[cases], self.seeds[cases], strict=True)
-        return torch.stack([state.draw(own, self.num_draws, seed=seed) for state, own, seed in chosen])
+        chosen = zip(self.states[cases], self.deviations[cases], self.velocities[cases], self.seeds[cases], strict=True)
+        drawn = [(state.draw(own, self.num_draws, seed=seed), moved) for state, own, moved, seed in chosen]
+        return torch.stack([state if moved is None else with_velocity(state, moved) for state, moved in drawn])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -189,7 +192,8 @@ class ExactPosterior(LatentPosterior):
 
     def reading_draws(self, cases: slice) -> Float[Tensor, "case draw time *reading"]:
         observation, torus = self.observation[cases], (self.observation.domain or Domain.periodic()).is_periodic
-        if observation.observed == "lowres-solve" and observation.has_whole_initial and torus:
+        coarse = observation.observed == "lowres-solve" and observation.has_whole_initial
+        if coarse and torus and not self.decoder.moving:
             return super().reading_draws(cases)  # the coarse solve, which knows nothing below its cells
         if observation.observed == "pooled":
             fine = observation.fine_grid

@@ -12,6 +12,7 @@ its amplitudes depend on the parameters and are part of the response.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -99,12 +100,16 @@ class KnownState:
         times: PDE time of each snapshot.
         k: wavenumbers of the modes that matter, one row of them.
         waves: real and imaginary parts of each mode at the readings, for each snapshot.
+        field: what the modes are of: the ``state``, or its ``velocity``.
+        velocity: the same of the velocity that the state starts with; ``None`` for a state at rest.
     """
 
     family: Family
     times: Float[Tensor, " time"]
     k: Wavenumbers
     waves: list[tuple[Tensor, Tensor]]
+    field: str = "state"
+    velocity: KnownState | None = None
 
     @classmethod
     def of(
@@ -114,16 +119,18 @@ class KnownState:
         places: Places,
         u0_hat: Complex[Tensor, "row col"],
         noise: float,
+        field: str = "state",
     ) -> KnownState:
         modes = Modes.of((u0_hat.shape[-2], u0_hat.shape[-1]), observation)
         amplitude = modes.weight * modes.attenuation * u0_hat.flatten()
-        relevant = relevant_modes(modes.k, amplitude.abs(), decoder.latent, places.times, noise)
+        respond = response_of(decoder.latent.family, field)
+        relevant = relevant_modes(modes.k, amplitude.abs(), decoder.latent, respond, places.times, noise)
         k, amplitude = modes.select(relevant).k, amplitude[relevant]
         waves = amplitude[:, None] * torch.exp(1j * phases(k, places.positions))
         if is_even(decoder.latent):
             k, waves = fold(k, waves)
         parts = [(waves.real[:, here].contiguous(), waves.imag[:, here].contiguous()) for here in places.snapshots]
-        return cls(decoder.latent.family, places.times, as_wavenumbers(k), parts)
+        return cls(decoder.latent.family, places.times, as_wavenumbers(k), parts, field)
 
     @property
     def num_modes(self) -> int:
@@ -132,17 +139,20 @@ class KnownState:
     def mean(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, "batch reading"]:
         """What the readings would be without noise and without anything unknown."""
         theta = parameters[:, : len(self.family.coefficients)]
-        g = self.family.state_response(self.k, self.times, theta)
+        g = response_of(self.family, self.field)(self.k, self.times, theta)
         g = g.expand(len(theta), len(self.times), 1, self.num_modes)[:, :, 0]
         parts = []
         for t, (real, imag) in enumerate(self.waves):
             part = g[:, t].real @ real
             parts.append(part - g[:, t].imag @ imag if g.is_complex() else part)
-        return torch.cat(parts, dim=-1)
+        mean = torch.cat(parts, dim=-1)
+        return mean if self.velocity is None else mean + self.velocity.mean(parameters)
 
     def in_single_precision(self) -> KnownState:
         waves = [(real.float(), imag.float()) for real, imag in self.waves]
-        return replace(self, times=self.times.float(), k=Wavenumbers(self.k.y.float(), self.k.x.float()), waves=waves)
+        k, velocity = Wavenumbers(self.k.y.float(), self.k.x.float()), self.velocity
+        velocity = None if velocity is None else velocity.in_single_precision()
+        return replace(self, times=self.times.float(), k=k, waves=waves, velocity=velocity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +160,7 @@ class UnknownPart:
     """Modes of one unknown field: those of its block that are not known.
 
     Args:
-        field: ``"source"`` or ``"state"``.
+        field: ``"source"``, ``"state"`` or ``"velocity"``.
         modes: the unknown ones.
         num_modes: of the whole block.
         amplitude: standard deviation of each mode's real and imaginary part, in units; where levels of a spectrum are
@@ -263,8 +273,9 @@ class UnknownModes:
         times, found = self.places.times, []
         theta = parameters[:, : len(self.family.coefficients)]
         for part, k in self.parts if parts is None else parts:
-            respond = self.family.source_response if part.field == "source" else self.family.state_response
-            response = respond(k, times, theta).expand(len(theta), len(times), 1, k.x.shape[-1])[:, :, 0]
+            response = response_of(self.family, part.field)(k, times, theta).expand(
+                len(theta), len(times), 1, k.x.shape[-1]
+            )[:, :, 0]
             amplitude = part.inferred_amplitude(k, parameters)
             found.append(response if amplitude is None else response * amplitude)
         if len(found) > 1 and any(part.is_complex() for part in found):
@@ -290,6 +301,11 @@ class UnknownModes:
         power = squared(self.responses(parameters)[0])
         snapshots = enumerate(self.places.snapshots)
         return torch.cat([squared(self.waves[here]) @ power[t] for t, here in snapshots])
+
+
+def response_of(family: Family, field: str) -> Callable[[Wavenumbers, Tensor, Tensor], Tensor]:
+    """What a family's field responds with to its source, or to its initial state or velocity."""
+    return getattr(family, f"{field}_response")
 
 
 def _slices(counts: np.ndarray) -> list[slice]:

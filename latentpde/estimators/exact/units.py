@@ -73,12 +73,19 @@ class Units:
             return self.length
         if name.endswith("slope"):
             return 1.0
+        if name.startswith("velocity"):
+            return self.of_velocity
         return self.of_source if name.startswith("source") else self.value
 
     @property
     def of_source(self) -> float:
         """One unit of the PDE's right-hand side."""
         return self.value / self.time**self.family.order
+
+    @property
+    def of_velocity(self) -> float:
+        """One unit of the field's change in time."""
+        return self.value / self.time
 
     def of_trend(self, num_columns: int) -> Float[Tensor, " column"]:
         """One unit of each of the trend's coefficients."""

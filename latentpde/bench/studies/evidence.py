@@ -7,6 +7,9 @@ case has a certain time must not give its family away.
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import torch
@@ -27,7 +30,7 @@ SHAPE, NUM_MODES = (64, 64), 6  # a grid of 16 x 16 cells: thousands of searches
 #: Share of the cells that are read, and number of snapshots.
 SETTINGS = ((0.05, 1), (0.15, 1), (0.05, 3), (0.15, 3))
 _BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0)
-_NO_DRAWS = {"num_draws": 1, "num_spread_draws": 2, "num_mean_nodes": 2}
+_NO_DRAWS: dict[str, Any] = {"num_draws": 1, "num_spread_draws": 2, "num_mean_nodes": 2}
 
 
 class Evidence(Study):
@@ -114,14 +117,16 @@ def _confusion(lines: Frame, sparsity: float, snapshots: int) -> Table:
 def _calibration(lines: Frame) -> Table:
     """Of all families with odds in some interval, how many were right."""
     rows = []
-    for low, high in zip(_BINS[:-1], _BINS[1:], strict=True):
+    for low, high in pairwise(_BINS):
         cells = []
         for sparsity, snapshots in SETTINGS:
             here = lines[(lines["sparsity"] == sparsity) & (lines["snapshots"] == snapshots)]
             cells.append(_right_among(here, low, high))
         rows.append((f"{low:.0%} to {high:.0%}", *cells, _right_among(lines, low, high)))
     heads = ("odds", *(f"{s:.0%}, {n} snapshot{'s' * (n > 1)}" for s, n in SETTINGS), "all")
-    note = "Of families given odds in the interval: the mean of the odds, the share that made the case, and their number."
+    note = (
+        "Of families given odds in the interval: the mean of the odds, the share that made the case, and their number."
+    )
     return Table("are the odds right?", heads, tuple(rows), (note,))
 
 

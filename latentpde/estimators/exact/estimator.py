@@ -34,11 +34,13 @@ from latentpde.decoder import with_velocity
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator
+from latentpde.estimators.exact.checks import check_case
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.model import Draws, Model, Problem
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.posterior import MOST_PRIOR_TO_NOISE, DrawnStates, ExactPosterior
+from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.exact.widening import widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
@@ -47,7 +49,7 @@ from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.posterior import InitialStates
-from latentpde.posterior.fit import is_explained
+from latentpde.posterior.adequacy import FALSE_ALARM, Check, combined
 from latentpde.progress import progress
 from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real
@@ -70,6 +72,7 @@ class _CaseResult:
         mean: conditional means, one for each node that the mean averages over.
         mean_initial_hat: those of the initial state; one for all nodes where it is known.
         left_out: what the other readings predict for each of them; ``None`` where they are too many.
+        samples: of the parameters.
         diagnostics: by name.
     """
 
@@ -78,6 +81,7 @@ class _CaseResult:
     mean: Draws
     mean_initial_hat: Complex[Tensor, "*node row col"]
     left_out: tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]] | None
+    samples: ParameterSamples
     diagnostics: dict[str, np.ndarray]
 
 
@@ -166,25 +170,28 @@ class Exact(Estimator):
             spread_z=spread_z,
             spread_initial_hat=spread_initial_hat,
             trend=torch.stack([draws.trend for draws in kept]),
-            mean_trend=torch.stack([case.mean.trend.mean(0) for case in cases]),
+            mean_trend=torch.stack([case.mean.trend for case in cases]),
             spread_trend=torch.stack([draws.trend for draws in spread]) if spread else None,
             level_names=models[0].level_names,
             level_draws=torch.stack([draws.parameters[:, latent.num_coefficients :] for draws in kept]),
             left_out=[case.left_out for case in cases],
+            samples=[case.samples for case in cases],
+            make_models=self.models,
+            prior=latent,
         )
 
     def _estimate_cases(
         self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool
     ) -> tuple[list[Model], list[_CaseResult]]:
         """All cases within the bounds of the latent."""
-        models, cases = self._models(observation, latent), []
+        models, cases = self.models(observation, latent), []
         with progress(self.name, len(observation), show=show_progress) as advance:
             for model, seed_of_case in zip(models, case_seeds(observation, seed), strict=True):
                 cases.append(self._estimate_case(model, num_draws, seed_of_case))
                 advance(1)
         return models, cases
 
-    def _models(self, observation: Observation, latent: Latent) -> list[Model]:
+    def models(self, observation: Observation, latent: Latent) -> list[Model]:
         """The model of each case; all on one rectangle and with blocks of one shape."""
         velocity = self.velocity if isinstance(self.velocity, Spectrum) else None
         if self.velocity is not None:
@@ -242,7 +249,15 @@ class Exact(Estimator):
             mean=mean,
             mean_initial_hat=_moving(states, mean),
             left_out=_left_out(model, mean.own_parameters),
-            diagnostics=_describe(samples, parameters, model, misfit, _prior_to_noise(model, mean.own_parameters)),
+            samples=ParameterSamples.of(samples, parameters, model),
+            diagnostics=_describe(
+                samples,
+                parameters,
+                model,
+                check_case(model, mean.own_parameters),
+                misfit,
+                _prior_to_noise(model, mean.own_parameters),
+            ),
         )
 
     def search(
@@ -332,13 +347,19 @@ def _prior_to_noise(model: Model, parameters: Float[Tensor, "node parameter"]) -
 
 
 def _describe(
-    samples: WeightedSamples, parameters: Parameters, model: Model, misfit: float, prior_to_noise: float
+    samples: WeightedSamples,
+    parameters: Parameters,
+    model: Model,
+    checks: dict[str, Check],
+    misfit: float,
+    prior_to_noise: float,
 ) -> dict[str, np.ndarray]:
     values, weights = (parameters.at(samples.points) * model.units_of_parameters).numpy(), np.exp(samples.log_weights)
     mean = weights @ values
     std = np.sqrt(weights @ (values - mean) ** 2)
     num = len(parameters.base)
     levels = {"level_mean": mean[num:], "level_std": std[num:]} if parameters.levels else {}
+    p_model = combined({name: check.p for name, check in checks.items()})
     return {
         "log_evidence": np.array(samples.log_evidence + model.log_unit_of_evidence),
         "log_evidence_error": np.array(samples.log_evidence_error),
@@ -348,11 +369,12 @@ def _describe(
         "num_rounds": np.array(samples.num_rounds),
         "misfit": np.array(misfit),
         "prior_to_noise": np.array(prior_to_noise),
-        "trusted": np.array(
-            samples.trusted
-            and is_explained(misfit, len(model.likelihood.values))
-            and prior_to_noise < MOST_PRIOR_TO_NOISE
-        ),
+        "p_model": np.array(p_model),
+        **{f"p_{name}": np.array(check.p) for name, check in checks.items()},
+        **{f"found_{name}": np.array(check.found) for name, check in checks.items()},
+        "worst_reading": np.array(checks["reading"].reading),
+        "search_trusted": np.array(samples.trusted),
+        "trusted": np.array(samples.trusted and p_model >= FALSE_ALARM and prior_to_noise < MOST_PRIOR_TO_NOISE),
         "coefficient_mean": mean[:num],
         "coefficient_std": std[:num],
         **levels,

@@ -177,6 +177,17 @@ class MarginalLikelihood:
             dual = dual - (gain.mT @ (self.trend.T @ dual[..., None]))[..., 0]
         return self.values - dual / diagonal, 1 / torch.sqrt(diagonal)
 
+    def residual_and_precision(
+        self, parameters: Float[Tensor, "1 parameter"]
+    ) -> tuple[Float[Tensor, " reading"], Float[Tensor, "reading reading2"]]:
+        """What the mean leaves of the readings, and the inverse of their covariance, less what the trend explains."""
+        ((few, residual),) = self._residuals(parameters[:1])
+        precision = self._form.factorised(few).solve(torch.eye(len(self.values), dtype=torch.float64)[None])[0]
+        if self.trend.shape[1]:
+            weighted = precision @ self.trend
+            precision = precision - weighted @ torch.linalg.solve(self.trend.T @ weighted, weighted.T)
+        return residual[0], precision
+
     def _evaluate(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         """The misfit, and the logarithm of the determinants."""
         parts = [self._evaluate_few(*few) for few in self._residuals(parameters)]

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
 from latentpde.decoder import as_times, with_velocity
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.initial_state import InitialState
+from latentpde.estimators.exact.model import Model
+from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.grid import Grid, at_points, average_pool, resample
+from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import CHUNK_VALUES, InitialStates, LatentPosterior
-from latentpde.posterior.fit import is_explained
+from latentpde.posterior.adequacy import EVERY_RUN, FALSE_ALARM, Check, sentences
 from latentpde.posterior.spread import Spread, spread_over_draws, std_over_draws
 
 if TYPE_CHECKING:
@@ -74,11 +77,13 @@ class ExactPosterior(LatentPosterior):
             draws are kept that these serve.
         trend: coefficients of what is added to the field, for each draw: none, a constant, or a constant and the slopes
             along y and x about the middle of the rectangle.
-        mean_trend, spread_trend: as ``mean_z`` and ``spread_z``; the mean is taken already.
+        mean_trend, spread_trend: as ``mean_z`` and ``spread_z``.
         level_names: what was inferred beside the coefficients.
         level_draws: draws of these.
         left_out: what all other readings predict for each of a case, mean and standard deviation; ``None`` for a case
             with very many.
+        samples: of the parameters of each case, with weights; many more than there are draws.
+        make_models, prior: what makes the model again, for questions that need it.
     """
 
     mean_z: Float[Tensor, "case node latent"]
@@ -86,11 +91,14 @@ class ExactPosterior(LatentPosterior):
     spread_z: Float[Tensor, "case spread_draw latent"] | None
     spread_initial_hat: InitialStates | None
     trend: Float[Tensor, "case draw column"]
-    mean_trend: Float[Tensor, "case column"]
+    mean_trend: Float[Tensor, "case node column"]
     spread_trend: Float[Tensor, "case spread_draw column"] | None
     level_names: tuple[str, ...]
     level_draws: Float[Tensor, "case draw level"]
     left_out: list[tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]] | None]
+    samples: list[ParameterSamples]
+    make_models: Callable[[Observation, Latent], list[Model]]
+    prior: Latent
 
     @cached_property
     def levels(self) -> xr.DataArray:
@@ -180,7 +188,7 @@ class ExactPosterior(LatentPosterior):
             for z, u0_hat in zip(self.mean_z[cases], self.mean_initial_hat[cases], strict=True)
         ]
         mean = self.decoder.on_grid(torch.stack(spectra), grid)
-        return mean if not self.mean_trend.shape[-1] else mean + self._on(grid, self.mean_trend[cases])[:, None]
+        return mean if not self.mean_trend.shape[-1] else mean + self._on(grid, self.mean_trend[cases].mean(1))[:, None]
 
     def _mean_spectrum(self, z: Tensor, u0_hat: Tensor, times: Tensor) -> Complex[Tensor, "time row col"]:
         states = u0_hat if u0_hat.ndim == 3 else u0_hat.expand(len(z), -1, -1)
@@ -283,7 +291,7 @@ class ExactPosterior(LatentPosterior):
         """Mean, standard deviation and draws of one case at points, each with its time."""
         one = slice(case, case + 1)
         mean_state = self.mean_initial_hat[case]
-        sets = [(self.mean_z[case], mean_state if mean_state.ndim == 3 else mean_state[None], self.mean_trend[one])]
+        sets = [(self.mean_z[case], mean_state if mean_state.ndim == 3 else mean_state[None], self.mean_trend[case])]
         sets.append((self.z[case], self.initial_hat[one][0], self.trend[case]))
         if self.spread_z is not None and self.spread_initial_hat is not None and self.spread_trend is not None:
             sets.append((self.spread_z[case], self.spread_initial_hat[one][0], self.spread_trend[case]))
@@ -305,6 +313,47 @@ class ExactPosterior(LatentPosterior):
         columns = torch.cat([torch.ones((len(points), 1)), points - corner - length / 2], dim=1)
         return values + trend @ columns[:, : trend.shape[-1]].T
 
+    def model(self, case: int = 0) -> Model:
+        """The model of a case, made again: its likelihood, and the responses of readings to all that is unknown."""
+        self.observation.require_case(case)
+        return self.make_models(self.observation[case : case + 1], self.prior)[0]
+
+    def of_nodes(self, case: int, chosen: Bool[np.ndarray, " node"]) -> ExactPosterior:
+        """One case with its mean over some of the nodes alone, such as those of one mode."""
+        one, states = slice(case, case + 1), self.mean_initial_hat[case]
+        return replace(
+            self,
+            observation=self.observation[one],
+            z=self.z[one],
+            initial_hat=self.initial_hat[one],
+            mean_z=self.mean_z[one, chosen],
+            mean_initial_hat=[states[chosen] if states.ndim == 3 else states],
+            mean_trend=self.mean_trend[one, chosen],
+            spread_z=None if self.spread_z is None else self.spread_z[one],
+            spread_initial_hat=None if self.spread_initial_hat is None else self.spread_initial_hat[one],
+            spread_trend=None if self.spread_trend is None else self.spread_trend[one],
+            trend=self.trend[one],
+            level_draws=self.level_draws[one],
+            left_out=self.left_out[one],
+            samples=self.samples[one],
+            diagnostics={name: value[one] for name, value in self.diagnostics.items()},
+        )
+
+    def checks(self, case: int = 0) -> dict[str, Check]:
+        """Whether the readings of a case can have come from the model, check by check: see
+        `latentpde.estimators.exact.checks`. They are combined in the diagnostic ``p_model``.
+
+        Args:
+            case: its number, from 0.
+        """
+        self.observation.require_case(case)
+        notes = {name: value[case] for name, value in self.diagnostics.items()}
+        worst = int(notes["worst_reading"])
+        return {
+            name: Check(float(notes[f"p_{name}"]), float(notes[f"found_{name}"]), worst if name == "reading" else -1)
+            for name in EVERY_RUN
+        }
+
     def warnings(self, case: int) -> list[str]:
         notes = {name: value[case] for name, value in self.diagnostics.items()}
         if notes["trusted"]:
@@ -316,11 +365,8 @@ class ExactPosterior(LatentPosterior):
                 "Some coefficient lets a part of the field grow almost without limit, as k near 0 does in helmholtz; "
                 "raise its lower bound."
             ]
-        if not is_explained(float(notes["misfit"]), int(self.observation.num_readings[case])):
-            return [
-                f"The readings are not explained: their misfit is {notes['misfit']:.1f} where 1 is expected. Either "
-                "their noise is larger than stated, or another PDE is at work, or the bounds exclude the truth."
-            ]
+        if notes["p_model"] < FALSE_ALARM:
+            return sentences(self.checks(case))
         return [
             f"The search for the coefficients did not settle: {notes['effective_sample_size']:.0f} effective samples, "
             f"log evidences {notes['evidence_gap']:.1f} apart. Narrow the bounds, or raise the option sweep."

@@ -148,6 +148,13 @@ class KnownState:
         mean = torch.cat(parts, dim=-1)
         return mean if self.velocity is None else mean + self.velocity.mean(parameters)
 
+    def responses(self, parameters: Float[Tensor, "1 parameter"]) -> Complex[Tensor, "mode reading"]:
+        """What the readings see of each mode, which add up to the mean."""
+        theta = parameters[:1, : len(self.family.coefficients)]
+        g = self.family.state_response(self.k, self.times, theta)
+        g = g.expand(1, len(self.times), 1, self.num_modes)[0, :, 0]
+        return torch.cat([g[t][:, None] * torch.complex(*parts) for t, parts in enumerate(self.waves)], dim=-1)
+
     def in_single_precision(self) -> KnownState:
         waves = [(real.float(), imag.float()) for real, imag in self.waves]
         k, velocity = Wavenumbers(self.k.y.float(), self.k.x.float()), self.velocity
@@ -281,6 +288,20 @@ class UnknownModes:
         if len(found) > 1 and any(part.is_complex() for part in found):
             found = [part.to(torch.complex128) for part in found]
         return torch.cat(found, dim=-1)
+
+    def responses_by_field(
+        self, parameters: Float[Tensor, "1 parameter"]
+    ) -> dict[str, Complex[Tensor, "reading mode"]]:
+        """What the readings see of each whitened mode of each unknown field."""
+        if not self.parts:
+            return {}
+        response, start, found = self.responses(parameters)[0].to(torch.complex128), 0, {}
+        snapshots = list(enumerate(self.places.snapshots))
+        for part, _ in self.parts:
+            own = slice(start, start + len(part.modes))
+            found[part.field] = torch.cat([response[t, own] * self.waves[here, own] for t, here in snapshots])
+            start = own.stop
+        return found
 
     def readings(self, parameters: Tensor, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch reading"]:
         """What given unknowns add to the readings."""

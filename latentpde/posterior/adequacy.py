@@ -1,0 +1,148 @@
+r"""Whether a model can have made its readings: the verdict of a few checks, and its words.
+
+Each check gives a p-value. They depend on one another, so they are combined by Cauchy's rule (Liu and Xie 2020),
+
+.. math:: p = \tfrac12 - \tfrac1\pi \arctan\Big( \tfrac1n \sum_i \tan\big((\tfrac12 - p_i)\,\pi\big) \Big),
+
+whose level hardly depends on how they do. An alarm is a combined p-value below `FALSE_ALARM`.
+`latentpde.estimators.exact.checks` makes the p-values; ``latentpde bench alarm`` measures how often the alarm is false.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+FALSE_ALARM = 0.01  # share of the cases with a right model that are called wrong
+_LARGEST = 0.99  # a p-value of 1 would outweigh all others
+_BEYOND_DOUBT, _MOST_SENTENCES = 1e-9, 3
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one check found.
+
+    >>> Check(p=0.4, found=1.1).p
+    0.4
+
+    Args:
+        p: its p-value: small where the model is wrong.
+        found: what it looked at, in a unit of its own; about 1 for a right model, but for the worst reading.
+        reading: number of the reading that it is about, among those of the case; -1 for all of them.
+    """
+
+    p: float
+    found: float
+    reading: int = -1
+
+
+def combined(p_values: Mapping[str, float]) -> float:
+    """One p-value for all checks; those that did not apply are NaN and do not count.
+
+    >>> round(combined({"misfit": 0.5, "reading": 0.5}), 6), round(combined({"misfit": 1e-6, "reading": 0.5}), 8)
+    (0.5, 2e-06)
+    >>> combined({"misfit": math.nan})
+    1.0
+    """
+    known = [min(p, _LARGEST) for p in p_values.values() if not math.isnan(p)]
+    if not known:
+        return 1.0
+    if min(known) < 1e-15:
+        return min(1.0, len(known) * min(known))
+    total = sum(math.tan((0.5 - p) * math.pi) for p in known) / len(known)
+    return 0.5 - math.atan(total) / math.pi if total < 1e6 else 1 / (math.pi * total)
+
+
+def sentences(checks: Mapping[str, Check]) -> list[str]:
+    """What the checks that failed say, the clearest first: at least one, at most three.
+
+    >>> for sentence in sentences({"misfit": Check(0.4, 1.1), "reading": Check(1e-9, 8.2, 17)}):
+    ...     print(sentence)
+    Reading 17 is 8.2 standard deviations from what all others predict of it: look whether it is an outlier.
+    """
+    failing = {name: check for name, check in checks.items() if not math.isnan(check.p)}
+    ordered = sorted(failing, key=lambda name: max(failing[name].p, _BEYOND_DOUBT))  # then in their own order
+    clear = [name for name in ordered if failing[name].p * len(failing) < FALSE_ALARM] or ordered[:1]
+    return [_WORDS[name](failing[name]) for name in clear[:_MOST_SENTENCES]]
+
+
+def _misfit(check: Check) -> str:
+    if check.found < 1:
+        return (
+            f"The readings are closer to the model than their noise allows (misfit {check.found:.2g} where 1 is "
+            "expected): look whether the noise is overstated, or readings, noise and initial state differ in units."
+        )
+    return (
+        f"The readings are not explained: their misfit is {check.found:.1f} where 1 is expected. Either their noise is "
+        "larger than stated, or another PDE is at work, or the bounds exclude the truth."
+    )
+
+
+def _reading(check: Check) -> str:
+    which = f"Reading {check.reading}" if check.reading >= 0 else "A cell of the initial state"
+    return (
+        f"{which} is {check.found:.1f} standard deviations from what all others predict of it: look whether it is an "
+        "outlier."
+    )
+
+
+def _neighbours(check: Check) -> str:
+    return (
+        "Neighbouring readings miss their predictions in the same direction: the field has structure that this PDE "
+        "does not make of its initial state and source; look whether the PDE is another one, or a coefficient varies."
+    )
+
+
+def _times(check: Check) -> str:
+    return (
+        "The same places miss their predictions in the same direction at several times: look whether stations have an "
+        "offset, or a source or coefficient that is taken as constant changes."
+    )
+
+
+def _source(check: Check) -> str:
+    how = "stronger" if check.found > 1 else "weaker"
+    return (
+        f"The source that the readings need is {check.found:.2g} times as strong as its prior says, which is {how} "
+        "than chance explains: look whether another process is at work, or the source's prior is wrong."
+    )
+
+
+def _start(check: Check) -> str:
+    return (
+        "The readings contradict the initial state: look whether it is transposed, upside down, shifted, of another "
+        "time or in other units, or the PDE another one."
+    )
+
+
+def _physics_free(check: Check) -> str:
+    return (
+        "A Gaussian process that knows no PDE explains the readings better, at odds of "
+        f"{_odds(check.found)}: what this PDE adds is wrong."
+    )
+
+
+def _turned(check: Check) -> str:
+    return (
+        f"The readings fit the initial state turned or mirrored better, at odds of {_odds(check.found)}: look whether "
+        "its axes are swapped or reversed."
+    )
+
+
+def _odds(log_odds: float) -> str:
+    return f"{math.exp(log_odds):,.0f} to 1" if log_odds < 14 else f"10^{log_odds / math.log(10):.0f} to 1"
+
+
+_WORDS = {
+    "misfit": _misfit,
+    "reading": _reading,
+    "neighbours": _neighbours,
+    "times": _times,
+    "source": _source,
+    "start": _start,
+    "physics_free": _physics_free,
+    "turned": _turned,
+}
+#: The checks that `exact` makes in every run, in the order of its diagnostics.
+EVERY_RUN = ("misfit", "reading", "neighbours", "times", "source", "start")

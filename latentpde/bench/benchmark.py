@@ -176,20 +176,22 @@ class Study(Benchmark):
                 found.append(f"Failed: {', '.join(f'{k} {v}' for k, v in task.items())}: {line['failed']}")
         return tuple(dict.fromkeys(found))
 
-    def run(self, plan: Plan, *, again: bool, workers: int, show_progress: bool) -> None:
+    def run(self, plan: Plan, *, again: bool, workers: int, scheduler: str | None = None, show_progress: bool) -> None:
         """Measure what is missing, and keep it task by task.
 
         Args:
             plan: what is wanted.
             again: whether to measure all of it anew; what was measured before is dropped when all of it is done.
             workers: processes; a study that is timed uses one, and all cores.
+            scheduler: the address of a Dask scheduler, for a study that is not timed.
             show_progress: whether to show a progress bar.
         """
         path, new = self._path(plan), list[Entry]()
         nothing = replace(plan, store=Store(plan.store.folder / "none"))
         tasks = self.missing_tasks(nothing if again else plan)
         with progress(self.name, len(tasks), show=show_progress) as advance:
-            for entries in in_processes(self._record, [(task,) for task in tasks], 1 if self.timed else workers):
+            where = (1, None) if self.timed else (workers, scheduler)
+            for entries in in_processes(self._record, [(task,) for task in tasks], *where):
                 append_entries(path, entries)
                 new += entries
                 advance(1)

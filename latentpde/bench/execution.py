@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from latentpde.bench.jobs import Job, Part
 from latentpde.bench.lines import Entry
@@ -26,8 +22,8 @@ from latentpde.bench.queue import missing_batches, missing_pictures
 from latentpde.bench.solving import solve
 from latentpde.bench.store import Store
 from latentpde.errors import UsageError
-from latentpde.memory import keep_freed_memory
 from latentpde.progress import progress
+from latentpde.scheduling.workers import connect, held, run_tasks
 
 T = TypeVar("T")
 
@@ -37,6 +33,7 @@ def run_jobs(
     store: Store,
     *,
     workers: int = 1,
+    scheduler: str | None = None,
     label: str = "bench",
     show_progress: bool = False,
 ) -> None:
@@ -46,6 +43,7 @@ def run_jobs(
         wanted: jobs, and how many cases of each.
         store: where lines and pictures are kept.
         workers: processes, each on one core; 1 for this process and all cores.
+        scheduler: the address of a Dask scheduler, whose workers run what is not timed; they must see the store.
         label: what a progress bar is called.
         show_progress: whether there is one.
     """
@@ -61,59 +59,39 @@ def run_jobs(
     with progress(label, num_lines, show=show_progress) as advance:
         timed = [task for task in tasks if task[0][0].job.timed]
         rest = [task for task in tasks if not task[0][0].job.timed]
-        for some, processes in ((timed, 1), (rest, workers)):  # what is timed has the machine to itself
-            for entries in in_processes(run_batch, some, processes):
+        # what is timed has the machine to itself
+        for some, processes, address in ((timed, 1, None), (rest, workers, scheduler)):
+            for entries in in_processes(run_batch, some, processes, address):
                 store.add(entries)
                 advance(len(entries))
     undrawn = missing_pictures([job for job, _ in wanted], store)
     with progress(f"{label}, pictures", len(undrawn), show=show_progress) as advance:
-        for _ in in_processes(draw_shown_case, [(job, store.picture_path(job)) for job in undrawn], workers):
+        paths = [(job, store.picture_path(job)) for job in undrawn]
+        for _ in in_processes(draw_shown_case, paths, workers, scheduler):
             advance(1)
 
 
-def in_processes(function: Callable[..., T], tasks: Sequence[tuple], workers: int) -> Iterator[T]:
+def in_processes(
+    function: Callable[..., T], tasks: Sequence[tuple], workers: int, scheduler: str | None = None
+) -> Iterator[T]:
     """What a function gives for each of some tasks, as they are done.
 
     Args:
         function: of a module, so that other processes find it.
         tasks: arguments for each call.
         workers: processes, each on one core; with 1 the tasks run here, in turn, on all cores.
+        scheduler: the address of a Dask scheduler, whose workers do the tasks instead.
 
     Example:
         >>> list(in_processes(max, [(1, 2), (4, 3)], workers=1))
         [2, 4]
     """
-    if workers == 1 or not tasks:
+    if scheduler is None and (workers == 1 or not tasks):
         for task in tasks:
             yield function(*task)
         return
-    context, others = multiprocessing.get_context("spawn"), multiprocessing.active_children()
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_process) as pool:
-        try:
-            with _held(signal.SIGINT):  # a terminal sends it to all; the new processes inherit that they do not hear it
-                futures = [pool.submit(function, *task) for task in tasks]
-            for future in as_completed(futures):
-                yield future.result()
-        except BaseException:
-            for child in multiprocessing.active_children():
-                if child not in others:  # what it is at would be waited for
-                    child.terminate()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _held(number: signal.Signals) -> Iterator[None]:
-    """A signal waits for the block's end; it never comes to processes that are started inside."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with connect(scheduler, workers if scheduler is None else None) as client:
+        yield from run_tasks(client, function, tasks)
 
 
 def in_fresh_process(function: Callable[..., T], *arguments, **options) -> T:
@@ -137,20 +115,6 @@ def _fresh_processes() -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["latentpde.bench", "latentpde.estimators"])
     return context
-
-
-def _begin_process() -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(1)
-    keep_freed_memory()
-
-
-def _end_with_parent() -> None:
-    """Where the process that has started this one is killed, nobody takes its results, nor tells it to end."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def run_batch(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None) -> list[Entry]:
@@ -182,7 +146,7 @@ def run_batch(parts: Sequence[Part], pictures: Mapping[Job, Path] | None = None)
                 entries.append(_entry(job, index, {"failed": "the field is not finite"}))
                 continue
             if pictures and job in pictures and index == job.shown:
-                with _held(signal.SIGTERM):
+                with held(signal.SIGTERM):
                     solved.picture(i, with_spread=job.drawn == "spread").save(pictures[job])
             kinds = {name: str(truth[f"{name}_kind"].values[i]) for name in ("mask", "initial")}
             entries.append(_entry(job, index, {**found[i], **kinds, "seconds": seconds}))
@@ -208,5 +172,5 @@ def draw_shown_case(job: Job, path: Path) -> None:
         picture = solve(Part(job, job.shown, job.shown + 1)).picture(0, with_spread=job.drawn == "spread")
     except Exception:
         return
-    with _held(signal.SIGTERM):
+    with held(signal.SIGTERM):
         picture.save(path)

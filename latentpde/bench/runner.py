@@ -96,6 +96,7 @@ def run_benchmarks(
     methods: Sequence[str] = (),
     regimes: Iterable[str] = (),
     workers: int = 1,
+    scheduler: str | None = None,
     again: bool = False,
     draw_only: bool = False,
     show_progress: bool = False,
@@ -109,6 +110,7 @@ def run_benchmarks(
         methods: names of rows.
         regimes: names of regimes.
         workers: processes, each on one core; 1 for this process and all cores.
+        scheduler: the address of a Dask scheduler, whose workers run what is not timed; they must see the folder.
         again: whether to forget what these runs have given before.
         draw_only: run nothing, and show what there is; what is missing is named in `Shown.missing`.
         show_progress: whether to show progress bars.
@@ -125,7 +127,7 @@ def run_benchmarks(
         table1 1 1
         pareto 0 1
     """
-    folder, regimes = Path(folder), tuple(regimes)
+    folder, regimes = Path(folder).absolute(), tuple(regimes)  # where a worker is started elsewhere
     store = Store(folder / "runs")
     chosen = [benchmarks.get(name) for name in names]
     plans = [make_plan(one, store, num=num, methods=methods, regimes=regimes) for one in chosen]
@@ -141,12 +143,12 @@ def run_benchmarks(
         if again:
             store.forget(wanted)
         label = chosen[0].name if len(chosen) == 1 else "bench"
-        run_jobs(wanted, store, workers=workers, label=label, show_progress=show_progress)
+        run_jobs(wanted, store, workers=workers, scheduler=scheduler, label=label, show_progress=show_progress)
         if again:
             store.tidy(job.row.method for job, _ in wanted)
         for one, plan in pairs:
             if isinstance(one, Study):
-                one.run(plan, again=again, workers=workers, show_progress=show_progress)
+                one.run(plan, again=again, workers=workers, scheduler=scheduler, show_progress=show_progress)
     anything = False
     for one, plan in pairs:
         shown = show(one, plan)

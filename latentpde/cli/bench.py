@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from latentpde.cli.chunks import Scheduler
 from latentpde.cli.options import MOST, Quiet, parse_names
 
 
@@ -24,6 +25,7 @@ def bench(
     workers: Annotated[
         int, typer.Option(min=1, max=1024, help="Processes; 1 uses all cores for one case after another.")
     ] = 1,
+    scheduler: Scheduler = None,
     draw_only: Annotated[
         bool, typer.Option("--draw-only", help="Run nothing; draw what there is, and say what is missing.")
     ] = False,
@@ -47,6 +49,7 @@ def bench(
         methods=parse_names(methods, "--methods"),
         regimes=parse_names(regimes, "--regimes"),
         workers=workers,
+        scheduler=scheduler,
         again=not resume,
         draw_only=draw_only,
         show_progress=not quiet,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +42,16 @@ def require_store(output: Path, **options: object) -> None:
         raise UsageError(f"{', '.join(given)} needs a Zarr store to write, such as -o {output.stem}.zarr; got {output}")
 
 
+@contextmanager
+def kept() -> Iterator[None]:
+    """Say, where Ctrl-C ends the block, that what is written stays."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("what is done is kept: go on with --resume", file=sys.stderr)
+        raise
+
+
 def reconstruct_store(
     observed: Sequence[Path],
     output: Path,
@@ -62,7 +74,7 @@ def reconstruct_store(
     from latentpde.errors import no_warnings
     from latentpde.scheduling.reconstruct import reconstruct_many
 
-    with no_warnings():
+    with no_warnings(), kept():
         found = reconstruct_many(observed, output, reading=reading, history=command_line(), **options, **settings)
     memory = [round(size / 1e6) for size in found.memory.values()]
     if as_json:

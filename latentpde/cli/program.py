@@ -99,6 +99,9 @@ def _prepare_process() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     send_lost_interrupts_again()
     keep_freed_memory()
+    # what goes wrong there is told in our own words
+    os.environ.setdefault("DASK_LOGGING", '{"distributed": "critical", "distributed.client": "critical"}')
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")  # of workers that Ctrl-C has ended
     os.environ["MPLBACKEND"] = "agg"  # pages and files only; another setting may not even exist here
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that is ASCII only, a name that is no UTF-8

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from latentpde.cli.chunks import Resume, Scheduler, Workers, is_store, require_store
+from latentpde.cli.chunks import Resume, Scheduler, Workers, is_store, kept, require_store
 from latentpde.cli.options import MOST, Kind, Quiet, Seed
 
 
@@ -60,9 +60,9 @@ def simulate(
     if is_store(output):
         from latentpde.scheduling.simulate import simulate_many
 
-        simulate_many(
-            simulation, output, num, workers=workers, scheduler=scheduler, resume=resume, show_progress=not quiet
-        )
+        options = {"workers": workers, "scheduler": scheduler, "resume": resume}
+        with kept():
+            simulate_many(simulation, output, num, show_progress=not quiet, **options)
     else:
         simulate_to_file(simulation, output, num, show_progress=not quiet)
     if not quiet:

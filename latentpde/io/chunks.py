@@ -174,6 +174,12 @@ class ChunkedStore:
                 f"cannot write {self.path}: {reason(error)}; what is done is kept. Make room and go on with --resume"
             ) from error
 
+    def tidy(self) -> None:
+        """Remove what killed workers have left of files that they were writing, once all cases are written."""
+        if self.done(range(self.num_cases)).all():
+            for left in self.path.rglob("*.partial"):
+                left.unlink(missing_ok=True)
+
     def _group(self) -> Any:
         group = _opened(self.path)
         if group.attrs.get(_RUN) != self.run:

@@ -157,6 +157,8 @@ def reconstruct_many(
     at_once = methods.get(method).cases_at_once
     if chunk is not None and (chunk < 1 or chunk % at_once):
         raise UsageError(f"{method} is given {at_once} cases at once: a chunk must be a multiple of that, got {chunk}")
+    if any(Path(path) in output.resolve().parents for path in files):
+        raise UsageError(f"{output} lies inside a store of readings; choose another place")
     resuming = resume and output.exists()
     if not resuming:
         check_free(output)
@@ -199,6 +201,7 @@ def _run_chunks(
             outcome.warned |= found.warned
             outcome.memory |= {name: max(size, outcome.memory.get(name, 0)) for name, size in found.memory.items()}
             advance(found.num_new + len(found.failed))
+    store.tidy()
     for sentence in outcome.sentences():
         warnings.warn(sentence, LatentPDEWarning, stacklevel=3)
     return outcome

@@ -67,6 +67,7 @@ def simulate_many(
         ):
             for num_new in run_tasks(client, simulate_chunk, [(simulation, store, cases) for cases in missing]):
                 advance(num_new)
+        store.tidy()
     return sum(map(len, missing))
 
 

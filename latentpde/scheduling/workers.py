@@ -6,12 +6,16 @@ it may run twice, where its worker is lost: what it writes must be the same each
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import latentpde
@@ -35,8 +39,8 @@ def connect(scheduler: str | Client | None = None, workers: int | None = None) -
     [2, 4]
 
     Args:
-        scheduler: the address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``, or a client of one. Without it,
-            processes of this machine, which end with the block.
+        scheduler: the address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``, or its scheduler file, or a
+            client of one. Without it, processes of this machine, which end with the block.
         workers: how many of these; by default one for each core that this process may use.
 
     Raises:
@@ -47,12 +51,9 @@ def connect(scheduler: str | Client | None = None, workers: int | None = None) -
         raise UsageError("a scheduler has workers of its own: give either --scheduler or --workers")
     if isinstance(scheduler, distributed.Client):
         yield scheduler
-    elif scheduler is not None:
-        with _client_of(scheduler) as client:
-            yield client
-    else:
-        with _local(workers) as client:
-            yield client
+        return
+    with _local(workers) if scheduler is None else _client_of(scheduler) as client:
+        yield client
 
 
 def run_tasks(client: Client, function: Callable[..., T], tasks: Sequence[tuple]) -> Iterator[T]:
@@ -90,7 +91,11 @@ def _call(function: Callable[..., T], version: str, task: tuple) -> T:
         raise UsageError(f"a worker has latentpde {latentpde.__version__}, this is {version}: install the same")
     torch.set_num_threads(1)
     _prepare_worker()
-    return function(*task)
+    try:
+        return function(*task)
+    except LatentPDEError as error:
+        found = error
+    raise type(found)(*found.args)  # without its cause, which may not be fit to travel
 
 
 @cache
@@ -113,10 +118,14 @@ def _distributed():
 @contextmanager
 def _client_of(address: str) -> Iterator[Client]:
     from distributed import Client
+    from distributed.comm.addressing import resolve_address
 
     try:
+        if Path(address).is_file():  # of `dask scheduler --scheduler-file`
+            address = json.loads(Path(address).read_text())["address"]
+        resolve_address(address)
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(
             f"no Dask scheduler answers at {address!r} ({error}); its address is what `dask scheduler` prints, "
             "such as tcp://10.0.0.1:8786"
@@ -132,6 +141,7 @@ def _local(workers: int | None) -> Iterator[Client]:
     from dask.system import CPU_COUNT
     from distributed import Client, LocalCluster
 
+    resource_tracker.ensure_running()  # in the block below it would let the signal through again
     # A terminal sends Ctrl-C to all processes; those that are started here inherit that they do not hear it.
     with held(signal.SIGINT):
         cluster = LocalCluster(
@@ -142,7 +152,14 @@ def _local(workers: int | None) -> Iterator[Client]:
             silence_logs=logging.CRITICAL,
         )
     with cluster, Client(cluster, set_as_default=False) as client:
-        yield client
+        try:
+            yield client
+        except BaseException:
+            for nanny in cluster.workers.values():  # what a worker is at would be waited for
+                nanny.auto_restart = False
+                if nanny.pid:
+                    os.kill(nanny.pid, signal.SIGKILL)
+            raise
 
 
 @contextmanager
@@ -162,7 +179,7 @@ def _lost_workers() -> Iterator[None]:
     except (FutureCancelledError, OSError) as error:
         if isinstance(error, OSError) and not isinstance(error, ConnectionError):
             raise
-        raise LatentPDEError(f"the connection to the Dask scheduler is lost ({error}). {_KEPT}") from error
+        raise LatentPDEError(f"the connection to the Dask scheduler is lost. {_KEPT}") from error
 
 
 @contextmanager

@@ -82,6 +82,7 @@ class Command:
 COMMANDS = {
     "simulate": Command(["simulate", "balanced", "--num", "200", "--resolution", "32", "-o", "out.nc"], ("out.nc",)),
     "reconstruct": Command([*_RECONSTRUCT, "-o", "out.nc", "--report", "out.html"], ("out.nc", "out.html")),
+    "store": Command([*_RECONSTRUCT, "-o", "out.zarr", "--workers", "2", "--resume", "--quiet"]),
     "train": Command(["train", "config.toml"], resumed=["train", "config.toml", "--resume"]),
     "bench": Command([*_BENCH]),
     "bench-workers": Command([*_BENCH, "--workers", "2"]),
@@ -124,6 +125,7 @@ def _content(path: Path) -> object:
 def _results(folder: Path) -> dict[str, object]:
     """Everything that a finished run has left, but for pictures and tables of seconds."""
     kept = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix not in (".png", ".toml")]
+    kept = [path for path in kept if not any(part.endswith(".part") for part in path.parts)]  # a kill may leave some
     kept = [path for path in kept if path.parent.name not in ("tables", "figures") and path.name != "cases.nc"]
     return {str(path.relative_to(folder)): _content(path) for path in kept}
 
@@ -175,8 +177,10 @@ def test_a_stopped_command_leaves_whole_files(name, num, undisturbed, tmp_path, 
 @pytest.mark.parametrize(
     ("name", "num"),
     [
+        ("store", 1),
         ("train", 1),
         ("bench", 1),
+        pytest.param("store", 34, marks=pytest.mark.slow),
         pytest.param("train", 34, marks=pytest.mark.slow),
         pytest.param("bench", 34, marks=pytest.mark.slow),
         pytest.param("bench-workers", 32, marks=pytest.mark.slow),
@@ -223,7 +227,9 @@ def test_processes_of_a_killed_run_end_with_it(tmp_path):
 
 def _workers(pid: int) -> list[int]:
     """The processes that a run has started to work for it."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    children = [
+        child for thread in Path(f"/proc/{pid}/task").iterdir() for child in (thread / "children").read_text().split()
+    ]
     commands = {int(child): Path(f"/proc/{child}/cmdline").read_text() for child in children}
     return [child for child, command in commands.items() if "spawn_main" in command]
 

@@ -25,7 +25,7 @@ ORDER_2 = ("klein_gordon", "telegraph")
 
 def oscillator(family, k, theta, start, times):
     """``(u, u')`` of one mode by an integrator of ordinary differential equations."""
-    values = [torch.tensor(c).reshape(1, 1) for c in theta]
+    values = [torch.tensor(c, dtype=torch.float64).reshape(1, 1) for c in theta]
     symbol = float(family.symbol(k, *values))
     damping = family.damping(k, *values)
     damping = 0.0 if damping is None else float(damping)
@@ -34,8 +34,9 @@ def oscillator(family, k, theta, start, times):
         (0, times[-1]),
         start,
         t_eval=times,
-        rtol=1e-11,
-        atol=1e-12,
+        method="DOP853",
+        rtol=1e-12,
+        atol=1e-13,
     )
     return found.y[0]
 
@@ -87,12 +88,15 @@ def test_the_likelihood_with_an_unknown_velocity_is_that_of_the_equations(name, 
         power = std**2 * 6 * math.pi * scale**1.5 / (scale + (k**2).sum(1)) ** 2.5 / (height * width)
         wave = type(wavenumbers((2, 2), (1.0, 1.0)))
         moved = np.stack(
-            [oscillator(family, wave(torch.tensor([[a]]), torch.tensor([[b]])), theta, start, when) for a, b in k]
+            [
+                oscillator(family, wave(*torch.tensor([[[a]], [[b]]], dtype=torch.float64)), theta, start, when)
+                for a, b in k
+            ]
         )
         response = waves_of(readings, k) * moved[:, np.searchsorted(when, readings.times.numpy())].T
         covariance = covariance + ((response * power) @ response.conj().T).real
     expected = multivariate_normal(cov=covariance).logpdf(readings.values.numpy())
-    assert abs(float(model.likelihood.log_likelihood(point)) - expected) < 1e-7 * abs(expected)
+    assert abs(float(model.likelihood.log_likelihood(point)) - expected) < 1e-8 * abs(expected)
 
 
 def moving_case(velocity, noise=0.02):

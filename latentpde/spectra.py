@@ -95,6 +95,12 @@ class Spectrum(ABC):
             levels: each with axes that broadcast with those of the modes.
         """
 
+    @property
+    def shortest(self) -> float | None:
+        """The shortest length that somebody gave it; ``None`` where nobody did, or where it has none."""
+        length = getattr(self, "length", None)
+        return length[0] if isinstance(length, tuple) else length
+
     def describe(self) -> str:
         """The spectrum in a few words, as it is written in Python."""
         given = ", ".join(

@@ -23,14 +23,14 @@ BOUNDS = {"vx": (-0.8, 0.8), "vy": (-0.8, 0.8), "kappa": (0.002, 0.03)}
 LEVELS = {
     "noise_std": (0.05, 0.5),
     "initial_prior_std": (0.5, 2.0),
-    "initial_prior_length": (0.1, 0.4),
+    "initial_prior_length": (0.2, 0.6),
     "source_prior_std": (0.5, 2.0),
-    "source_prior_length": (0.1, 0.4),
+    "source_prior_length": (0.2, 0.6),
 }
 SMOOTHNESS = 1.5
-NUM_STATIONS, TIMES = 20, np.linspace(0.0, 1.0, 5)
-NUM_CELLS = 16  # along each side of the square at whose centres the field is asked for
-_HIGHEST = 16  # mode number of the unit square; others have as many modes for their length
+NUM_STATIONS, TIMES = 10, np.linspace(0.0, 1.0, 3)
+NUM_CELLS = 8  # along each side of the square at whose centres the field is asked for
+_HIGHEST = 12  # mode number of the unit square; others have as many modes for their length
 _OPEN_LENGTH = 3
 _SEED = 256
 

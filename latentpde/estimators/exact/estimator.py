@@ -213,10 +213,11 @@ class Exact(Estimator):
                 "an initial velocity can be given with a whole initial state and periodic edges; elsewhere it is "
                 "unknown in part: give its prior instead, such as velocity=lp.Matern()"
             )
-        problems = [Problem.of(case, latent, self.initial_noise_std) for case in cases]
+        priors = (self.initial, self.source, velocity)
+        problems = [Problem.of(case, latent, self.initial_noise_std, *priors) for case in cases]
         options: dict[str, Any] = {"initial": self.initial, "source": self.source, "velocity": velocity}
         options["trend"] = self.trend or "constant"
-        largest = max(problem.num_modes(self.initial, self.source, velocity) for problem in problems)
+        largest = max(problem.num_modes(*priors) for problem in problems)
         return [problem.model(largest, **options) for problem in problems]
 
     def _estimate_case(self, model: Model, num_draws: int, seed: int) -> _CaseResult:

@@ -37,6 +37,9 @@ from latentpde.spectra import Matern, Spectrum, WhiteBand
 #: Bounds of levels that are inferred, in units of what the data suggest.
 _NOISE, _STRENGTH, _SOURCE_STRENGTH, _LENGTH, _SLOPE = (1e-3, 2.0), (0.1, 20.0), (1e-3, 20.0), (0.5, 1.0), (2.5, 10.0)
 
+#: Shortest wave that a prior of a given length needs: beyond it is 3 % of the variance, at a smoothness of 3/2.
+_WAVE_PER_LENGTH = 1.2
+
 _EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of their distance
 
 
@@ -304,6 +307,7 @@ class Problem:
         latent: the family, and its coefficients' bounds.
         domain: the edges.
         units: of all of these.
+        shortest: length that a prior was given; ``None`` where none was.
     """
 
     readings: Readings
@@ -311,13 +315,17 @@ class Problem:
     latent: Latent
     domain: Domain
     units: Units
+    shortest: float | None = None
 
     @classmethod
-    def of(cls, case: Observation, latent: Latent, initial_noise_std: float) -> Problem:
+    def of(cls, case: Observation, latent: Latent, initial_noise_std: float, *priors: Spectrum | None) -> Problem:
+        """The problem of one case, with modes fine enough for the lengths that priors were given."""
         readings = Readings.of(case, initial_noise_std)
         units = Units.of(readings, case.grid, latent.family)
         domain = case.domain or Domain.periodic()
-        return cls(units.readings(readings), units.grid(case.grid), units.latent(latent), domain, units)
+        lengths = [prior.shortest for prior in priors if prior is not None and prior.shortest is not None]
+        shortest = min(lengths) / units.length if lengths else None
+        return cls(units.readings(readings), units.grid(case.grid), units.latent(latent), domain, units, shortest)
 
     def num_modes(self, *priors: Spectrum | None) -> int:
         """Modes per half axis of the block that the case needs, for these priors."""
@@ -352,6 +360,7 @@ class Problem:
     @cached_property
     def _around(self) -> Embedding:
         distance = typical_distance(self.readings.positions.numpy(), self.grid.extent)
+        distance = distance if self.shortest is None else min(distance, _WAVE_PER_LENGTH * self.shortest)
         duration = float(self.readings.times.max())
         return Embedding.of(self.grid, self.domain, self.latent.family, self.latent.bounds, duration, distance)
 

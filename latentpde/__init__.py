@@ -27,6 +27,7 @@ _HOMES = {
     "WhiteBand": "latentpde.spectra",
     "holdout": "latentpde.scores.holdout",
     "open_cases": "latentpde.io.netcdf",
+    "read": "latentpde.io.read",
     "reconstruct": "latentpde.estimators",
     "reconstruct_many": "latentpde.scheduling.reconstruct",
     "register_family": "latentpde.pde",

@@ -45,7 +45,7 @@ MAY_IMPORT = {
 }
 #: Methods of the core's classes that import a room above it, when they are called.
 DOORS = {
-    "latentpde.observation.observation": {"from_dataset": "io"},
+    "latentpde.observation.observation": {"from_dataset": "io", "read": "io"},
     "latentpde.posterior.posterior": {"summary": "io", "to_netcdf": "io", "report": "report"},
 }
 METHOD_ROOMS = ("core", "diffusion", "nn", "estimators")

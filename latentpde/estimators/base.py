@@ -26,6 +26,7 @@ from latentpde.validation import Count, Seed, check_fields, check_value, checked
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pandas as pd
     import xarray as xr
     from torch import Tensor
 
@@ -96,7 +97,7 @@ DEFAULT_SOURCE_PRIOR_STD = Latent.source_prior_std
 
 
 def reconstruct(
-    observation: Observation | xr.Dataset | xr.DataTree | str | Path,
+    observation: Observation | xr.Dataset | xr.DataArray | xr.DataTree | pd.DataFrame | str | Path,
     family: str | Family | None = None,
     *,
     method: str = DEFAULT_METHOD,
@@ -121,8 +122,8 @@ def reconstruct(
     Raises a `latentpde.LatentPDEWarning` for what `Posterior.warnings` says of a case.
 
     Args:
-        observation: an `Observation`, or a dataset in the layout of ``cases.nc``, whose truths are not looked at, or
-            the path of such a file.
+        observation: an `Observation`, or anything that `latentpde.read` takes: a file, a table, a dataset. Truths in
+            it are not looked at.
         family: the governing PDE, by name or as an object; may be left out where the observation names it.
         method: a name of ``latentpde list methods``.
         num_draws: posterior draws per case, at least 1.
@@ -161,7 +162,7 @@ def reconstruct(
     """
     if not isinstance(observation, Observation):
         known = family if isinstance(family, str) else None
-        observation = Observation.from_dataset(observation, family=known, noise_std=noise_std)
+        observation = Observation.read(observation, family=known, noise_std=noise_std)
     check_value(Count, num_draws, "num_draws")
     check_value(Seed, seed, "seed")
     if hasattr(velocity, "shape"):

@@ -6,23 +6,28 @@ links are looked at before anything is opened through them, and only the groups 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from latentpde.errors import DataError
 from latentpde.needs import require_memory
+from latentpde.validation import MOST
 
 if TYPE_CHECKING:
     import h5py
     import xarray as xr
 
 
-def read_hdf5(path: str | Path, groups: tuple[str, ...]) -> dict[str, xr.Dataset]:
+def read_hdf5(
+    path: str | Path, groups: tuple[str, ...], choose: Callable[[xr.Dataset], xr.Dataset] = lambda dataset: dataset
+) -> dict[str, xr.Dataset]:
     """Read those of some groups that the file has; raises `DataError` where links lead away or it does not fit.
 
     Args:
         path: of the file.
         groups: ``"/"`` for its root, and names of groups in it.
+        choose: what of a group is read, of a dataset whose variables are not read yet.
     """
     import h5netcdf
     import h5py
@@ -32,25 +37,26 @@ def read_hdf5(path: str | Path, groups: tuple[str, ...]) -> dict[str, xr.Dataset
     with h5py.File(path, "r") as file:
         # h5netcdf asks for this first, and cannot be closed again where the answer is an error
         file.attrs.get("_nc3_strict")
-        size = _checked_size(file, path)
+        _check_entries(file, path)
         wanted = ["/"] if "/" in groups else []
         for name in groups:
             group = file.get(name)
             if isinstance(group, h5py.Group) and name != "/":
-                size += _checked_size(group, path)
+                _check_entries(group, path)
                 wanted.append(name)
-        require_memory(2 * size, f"to read {path}", "cut it to the variables and cases that are needed")
         netcdf = h5netcdf.File(file, "r", phony_dims="access", decode_vlen_strings=True)
-        return {
-            name: xr.open_dataset(H5NetCDFStore(netcdf, group=name), decode_timedelta=False).load() for name in wanted
-        }
+        stores = {name: H5NetCDFStore(netcdf, group=name) for name in wanted}
+        found = {name: choose(xr.open_dataset(store, decode_timedelta=False)) for name, store in stores.items()}
+        size = sum(dataset.nbytes for dataset in found.values())
+        require_memory(2 * size, f"to read {path}", "cut it to the variables and cases that are needed")
+        return {name: dataset.load() for name, dataset in found.items()}
 
 
-def _checked_size(group: h5py.Group, path: str | Path) -> int:
-    """Bytes of a group's own variables; raises `DataError` where one of its entries is not in the file itself."""
+def _check_entries(group: h5py.Group, path: str | Path) -> None:
+    """Raise `DataError` where an entry of a group is not in the file itself, or is a coordinate, which is read as
+    soon as the file is opened, and claims to be too long for that."""
     import h5py
 
-    size = 0
     for name in group:
         link = group.get(name, getlink=True)
         entry = group[name] if isinstance(link, h5py.HardLink) else None
@@ -60,5 +66,8 @@ def _checked_size(group: h5py.Group, path: str | Path) -> int:
                 f"{path} has {name!r} only as a link to another place, which is not followed; copy the file with its "
                 "links resolved, for instance by h5repack or ncks"
             )
-        size += entry.nbytes if isinstance(entry, h5py.Dataset) else 0
-    return size
+        if isinstance(entry, h5py.Dataset) and entry.ndim <= 1 and entry.size is not None and entry.size > MOST:
+            raise DataError(
+                f"{path} says that {name!r} has {entry.size:,} entries, and at most {MOST:,} can be read; is it "
+                "damaged?"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from latentpde.io.files import atomic_path, check_readable, disk_errors
 from latentpde.io.hdf5 import read_hdf5
 from latentpde.io.heaps import check_heaps
 from latentpde.io.streaming import signals_wait
+from latentpde.needs import require_memory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -60,8 +62,16 @@ def write_netcdf(dataset: xr.Dataset | xr.DataTree, path: str | Path) -> None:
         temporary.write_bytes(content.getbuffer())
 
 
-def read_groups(path: str | Path, groups: tuple[str, ...]) -> dict[str, xr.Dataset]:
-    """Some groups of a file that it has, in memory. A file of the old format has no groups but its root."""
+def read_groups(
+    path: str | Path, groups: tuple[str, ...], choose: Callable[[xr.Dataset], xr.Dataset] = lambda dataset: dataset
+) -> dict[str, xr.Dataset]:
+    """Some groups of a file that it has, in memory. A file of the old format has no groups but its root.
+
+    Args:
+        path: of the file.
+        groups: ``"/"`` for its root, and names of groups in it.
+        choose: what of a group is read, of a dataset whose variables are not read yet.
+    """
     check_readable(path, "NetCDF file")
     with Path(path).open("rb") as file:
         magic = file.read(8)
@@ -70,17 +80,19 @@ def read_groups(path: str | Path, groups: tuple[str, ...]) -> dict[str, xr.Datas
         raise DataError(f"{path} is not a NetCDF file: {found}; was it converted or downloaded completely?")
     try:
         if magic.startswith(b"CDF"):
-            return {"/": _read_old(path)}
+            return {"/": _read_old(path, choose)}
         check_heaps(path)
-        return read_hdf5(path, groups)
+        return read_hdf5(path, groups, choose)
     except LatentPDEError:
         raise
     except Exception as error:  # readers raise many kinds; whatever it was, the file cannot be read
         raise DataError(f"cannot read {path}: {error}; it may be truncated or damaged") from error
 
 
-def _read_old(path: str | Path) -> xr.Dataset:
+def _read_old(path: str | Path, choose: Callable[[xr.Dataset], xr.Dataset]) -> xr.Dataset:
     import xarray as xr
 
     with xr.open_dataset(path, engine="scipy", decode_timedelta=False) as opened:
-        return opened.load()
+        chosen = choose(opened)
+        require_memory(2 * chosen.nbytes, f"to read {path}", "cut it to the variables and cases that are needed")
+        return chosen.load()

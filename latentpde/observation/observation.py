@@ -226,6 +226,13 @@ class Observation:
         return observation_from_dataset(dataset, **overrides)
 
     @classmethod
+    def read(cls, data, **options) -> Observation:
+        """Take readings from whatever somebody has: see `latentpde.read`."""
+        from latentpde.io.read import read
+
+        return read(data, **options)
+
+    @classmethod
     def from_table(
         cls,
         value,

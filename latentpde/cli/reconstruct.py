@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from latentpde.cli import model
+from latentpde.cli import model, reading
 from latentpde.cli.chunks import Chunk, Resume, Scheduler, Workers, is_store, reconstruct_store, require_store
 from latentpde.cli.holdout import Share, WholeStations, check_holdout, run_holdout
 from latentpde.cli.options import (
@@ -29,7 +29,7 @@ from latentpde.errors import UsageError
 
 def reconstruct(
     observed: Annotated[
-        list[Path], typer.Argument(help="NetCDF file with `observed` and `initial`; a Zarr store; several.")
+        list[Path], typer.Argument(help="CSV, Parquet, NetCDF or Zarr with readings; several files of cases.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write; a Zarr store, on all cores.")],
     pde: Annotated[str | None, typer.Option(help="PDE family, where the file does not name it.")] = None,
@@ -45,6 +45,17 @@ def reconstruct(
     time: Annotated[
         list[float] | None, typer.Option(help="Time of each snapshot, where the file does not say it.")
     ] = None,
+    variable: reading.Variable = None,
+    columns: reading.Columns = None,
+    select: reading.Select = None,
+    excluded: reading.ExcludedAreas = None,
+    time_unit: reading.TimeUnit = None,
+    time_zone: reading.TimeZone = None,
+    date_order: reading.DateOrder = None,
+    start: reading.Start = None,
+    separator: reading.Separator = None,
+    decimal: reading.Decimal = None,
+    encoding: reading.Encoding = None,
     noise_std: model.NoiseStd = None,
     domain: model.Domain = None,
     initial: model.Initial = None,
@@ -83,9 +94,10 @@ def reconstruct(
     from latentpde.estimators import reconstruct as run
     from latentpde.estimators.base import DEFAULT_METHOD
     from latentpde.io.files import atomic_path, check_writable
-    from latentpde.io.netcdf import open_fine_initial, open_observed
-    from latentpde.io.observations import observation_from_dataset
+    from latentpde.io.netcdf import open_fine_initial
+    from latentpde.io.read import holds_cases, read
     from latentpde.io.reconstructions import summary_to_dataset, write_reconstruction
+    from latentpde.io.zarr_store import atomic_folder, check_store_writable
     from latentpde.needs import decoding_memory, require_memory
     from latentpde.posterior import output_grid
     from latentpde.posterior.summary import Summary
@@ -113,13 +125,26 @@ def reconstruct(
     paths = [path for path in (*observed, output, report) if path is not None]
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise UsageError("the readings, --output and --report must be different files")
-    reading = {
+    of_cases = {
         "family": pde,
         "noise_std": noise_std,
         "times": tuple(time) if time else None,
         "observed_kind": kind.value if kind else None,
         "keep_outliers": keep_outliers,
     }
+    of_files = reading.reading_options(
+        variable=variable,
+        columns=columns,
+        select=select,
+        excluded=excluded,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        date_order=date_order,
+        start=start,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+    )
     num_draws = num_draws if methods.get(method).has_spread else 1
     call = {
         "method": method,
@@ -131,13 +156,13 @@ def reconstruct(
         **options,
     }
     require_store(output, workers=workers, scheduler=scheduler, chunk=chunk, resume=resume)
-    if is_store(output):
+    if is_store(output) and not of_files and (len(observed) > 1 or holds_cases(observed[0])):
         if report is not None or fine_initial is not None or holdout is not None:
             raise UsageError("--report, --holdout and --fine-initial are for a NetCDF file, not for a Zarr store")
         return reconstruct_store(
             observed,
             output,
-            reading,
+            of_cases,
             {"family": pde, "num_draws": num_draws, **call},
             resolution=resolution,
             keep_draws=keep_draws,
@@ -151,9 +176,9 @@ def reconstruct(
     if len(observed) > 1:
         raise UsageError(f"several files need a Zarr store to write, such as -o {output.stem}.zarr; got {output}")
     for path in paths[1:]:
-        check_writable(path)
+        (check_store_writable if is_store(path) else check_writable)(path)
     fine = open_fine_initial(fine_initial) if fine_initial else None
-    observation = observation_from_dataset(open_observed(observed[0]), fine_initial=fine, **reading)
+    observation = read(observed[0], fine_initial=fine, **of_cases, **of_files)
     grid = output_grid(observation, resolution)
     if report is not None and min(grid.shape) < 2:
         raise UsageError(f"a report needs at least 2 x 2 cells to draw; --resolution gives {grid.shape}")
@@ -173,7 +198,8 @@ def reconstruct(
         dataset = dataset if held_out is None else dataset.merge(held_out.to_dataset())
         # all that is written is made before any is put in place
         dataset = dataset.assign_attrs(history=command_line())
-        write_reconstruction(dataset, observation, stack.enter_context(atomic_path(output)))
+        beside = atomic_folder if is_store(output) else atomic_path
+        write_reconstruction(dataset, observation, stack.enter_context(beside(output)), as_store=is_store(output))
         if report is not None:
             from latentpde.report.page import write_report
 

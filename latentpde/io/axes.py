@@ -9,7 +9,6 @@ import numpy as np
 
 from latentpde.errors import DataError, UsageError
 from latentpde.io.columns import LATITUDES, LONGITUDES, plain
-from latentpde.validation import shortened
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +48,7 @@ def choose_variable(dataset: xr.Dataset, wanted: str | None, aside: tuple[str, .
     """
     if wanted is not None:
         if wanted not in dataset.variables:
-            raise UsageError(f"there is no variable {wanted!r}; there are: {_listed(dataset)}")
+            raise UsageError(f"there is no variable {wanted!r}; it holds: {_listed(dataset)}")
         return wanted
     named = {*aside}
     for variable in dataset.variables.values():
@@ -66,7 +65,7 @@ def choose_variable(dataset: xr.Dataset, wanted: str | None, aside: tuple[str, .
     if len(found) == 1:
         return found[0]
     if not found:
-        raise DataError(f"no variable holds readings on axes of space; there are: {_listed(dataset)}")
+        raise DataError(f"no variable holds readings on axes of space; it holds: {_listed(dataset)}")
     words = [f"{name} ({', '.join(map(str, dataset[name].dims))})" for name in found]
     shown = ", ".join(words[:6]) + (f" and {len(words) - 6} more" if len(words) > 6 else "")
     raise DataError(f"each of the variables {shown} can be what was read; say which, with --variable {found[0]}")
@@ -165,4 +164,5 @@ def _named_coordinates(array: xr.DataArray) -> list[str]:
 
 
 def _listed(dataset: xr.Dataset) -> str:
-    return shortened(", ".join(map(str, dataset.data_vars)) or "none", 200)
+    names = ", ".join(map(str, dataset.data_vars)) or "no variables"
+    return names if len(names) < 200 else f"{names[:197]}..."

@@ -215,9 +215,9 @@ def _frame(dataset: xr.Dataset, axes, coordinates, origin: str) -> tuple[Frame, 
             x=Axis(names[1], units[1], descending=descending[1]),
             length_unit=length,
         )
-    size = [abs(step) * axis.scale for step, axis in zip(steps, (frame.y, frame.x), strict=True)]
-    shape, extent = (len(y), len(x)), (size[0] * len(y), size[1] * len(x))
-    low = [(c.min() - axis.origin) * axis.scale for c, axis in ((y, frame.y), (x, frame.x))]
+    size = [float(abs(step) * axis.scale) for step, axis in zip(steps, (frame.y, frame.x), strict=True)]
+    shape, extent = (len(y), len(x)), (float(size[0] * len(y)), float(size[1] * len(x)))
+    low = [float((c.min() - axis.origin) * axis.scale) for c, axis in ((y, frame.y), (x, frame.x))]
     return frame, Grid(shape, extent, (low[0] - size[0] / 2, low[1] - size[1] / 2))
 
 

@@ -133,9 +133,7 @@ def read(
 
 
 def _read_path(path: str | Path, asked: ReadOptions) -> Observation:
-    if Path(path).is_dir() or is_zarr(path):
-        if Path(path).is_dir() and not is_zarr(path):
-            raise UsageError(f"{path} is a folder, and no Zarr store; name a file")
+    if is_zarr(path):
         return _of_groups(read_zarr, path, asked)
     check_readable(path, "file of readings")
     with Path(path).open("rb") as file:
@@ -157,6 +155,23 @@ def _read_path(path: str | Path, asked: ReadOptions) -> Observation:
         )
     table = read_delimited(path, separator=asked.separator, decimal=asked.decimal, encoding=asked.encoding)
     return _of_table(table, asked)
+
+
+def holds_cases(path: str | Path) -> bool:
+    """Whether a file is in the layout of ``cases.nc``, by its variables; nothing of them is read."""
+    if not is_zarr(path):
+        check_readable(path, "file of readings")
+        with Path(path).open("rb") as file:
+            if not file.read(8).startswith((b"\x89HDF", b"CDF")):
+                return False
+    found: list[bool] = []
+
+    def look(dataset: xr.Dataset) -> xr.Dataset:
+        found.append(_is_ours(dataset, ReadOptions()))
+        return dataset[[]].drop_vars([*dataset.coords])
+
+    (read_zarr if is_zarr(path) else read_groups)(path, ("/",), look)
+    return found[0]
 
 
 def _of_groups(reader, path: str | Path, asked: ReadOptions) -> Observation:
@@ -204,9 +219,13 @@ def _is_place(array: xr.DataArray) -> bool:
 
 def _is_ours(dataset: xr.Dataset, asked: ReadOptions) -> bool:
     """Whether a dataset has the layout of ``cases.nc``; ``observed`` with dates and degrees alone is anybody's."""
-    if "observed" not in dataset or asked.variable is not None or asked.columns is not None:
+    if asked.variable is not None or asked.columns is not None:
         return False
-    if "initial" in dataset or "sensor_x" in dataset or {"family", "observed_kind", "regime"} & {*dataset.attrs}:
+    if "sensor_x" in dataset or {"observed_kind", "regime"} & {*dataset.attrs}:
+        return True
+    if "observed" not in dataset:
+        return False
+    if "initial" in dataset or "family" in dataset.attrs:
         return True
     has_dates = "time" in dataset.coords and dataset["time"].dtype.kind == "M"
     names = {str(axis).lower() for axis in dataset["observed"].dims}

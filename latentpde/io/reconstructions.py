@@ -13,6 +13,8 @@ from latentpde.domain import Domain
 from latentpde.errors import DataError
 from latentpde.io.netcdf import read_groups, write_netcdf
 from latentpde.io.readings import GROUP, readings_from_dataset, readings_to_dataset
+from latentpde.io.users import in_users_frame
+from latentpde.io.zarr_store import is_zarr, read_zarr, write_zarr
 from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
 from latentpde.posterior.spread import QUANTILES
@@ -68,7 +70,12 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
                 for name, (axes, long_name) in _VARIABLES.items()
                 if fields.get(name) is not None
             },
-            coords={"time": float(observation.times[-1]), "quantile": list(QUANTILES), "y": y, "x": x},
+            coords={
+                "time": float(observation.times[-1]) + observation.start,
+                "quantile": list(QUANTILES),
+                "y": y,
+                "x": x,
+            },
         )
     if not np.isfinite(dataset["mean"]).all():
         raise DataError(
@@ -78,6 +85,7 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
     for axis in ("y", "x"):
         dataset[axis].attrs = {"axis": axis.upper(), "long_name": f"{axis} at the cell's centre"}
     dataset["time"].attrs = {"long_name": "PDE time"}
+    dataset["quantile"].attrs = {"long_name": "share of the probability below a quantile"}
     dataset = dataset if observation.batched else dataset.isel(case=0)
     if isinstance(posterior, PDEPosterior):
         dataset = dataset.merge(_coefficients(posterior))
@@ -86,10 +94,15 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
     prints = np.array(observation.fingerprints, dtype=np.int64)
     dataset["readings_crc32"] = ("case", prints) if observation.batched else ((), prints[0])
     dataset["readings_crc32"].attrs = {"long_name": "fingerprint of the readings that this was made from"}
-    return dataset.merge(_diagnostics(posterior)).assign_attrs(_attributes(posterior))
+    dataset = dataset.merge(_diagnostics(posterior)).assign_attrs(_attributes(posterior))
+    if observation.frame is None:
+        return dataset
+    return in_users_frame(dataset, observation.frame, dataset.attrs.get("family"))
 
 
-def write_reconstruction(dataset: xr.Dataset, observation: Observation, path: str | Path) -> None:
+def write_reconstruction(
+    dataset: xr.Dataset, observation: Observation, path: str | Path, *, as_store: bool | None = None
+) -> None:
     """Write what `summary_to_dataset` made, with the readings beside it in a group of their own.
 
     >>> import latentpde as lp, tempfile
@@ -103,16 +116,19 @@ def write_reconstruction(dataset: xr.Dataset, observation: Observation, path: st
     Args:
         dataset: the root of the file.
         observation: what it was made from.
-        path: of a NetCDF file, which is replaced only when the new one is complete.
+        path: of a NetCDF file or a Zarr store, which is replaced only when the new one is complete.
+        as_store: whether it is a Zarr store; by default by its ending.
     """
     import xarray as xr
 
-    write_netcdf(xr.DataTree.from_dict({"/": dataset, f"/{GROUP}": readings_to_dataset(observation)}), path)
+    as_store = Path(path).suffix == ".zarr" if as_store is None else as_store
+    write = write_zarr if as_store else write_netcdf
+    write(xr.DataTree.from_dict({"/": dataset, f"/{GROUP}": readings_to_dataset(observation)}), path)
 
 
 def open_reconstruction(path: str | Path) -> tuple[Observation, dict[str, Any]]:
     """The readings that a reconstruction was made from, and what `latentpde.reconstruct` was called with."""
-    groups = read_groups(path, ("/", GROUP))
+    groups = (read_zarr if is_zarr(path) else read_groups)(path, ("/", GROUP))
     if GROUP not in groups:
         raise DataError(f"{path} holds no group {GROUP}: it is not a reconstruction, or of an older version")
     try:
@@ -154,7 +170,8 @@ def _diagnostics(posterior: Posterior) -> xr.Dataset:
         further = [f"{name}_{i}" for i in range(1, array.ndim)]
         if name.startswith("coefficient_") and array.ndim == 2:
             further = ["coefficient"]
-        variable = xr.Variable(("case", *further)[: array.ndim], array)
+        words = {"long_name": f"what the method says of itself: {name.replace('_', ' ')}"}
+        variable = xr.Variable(("case", *further)[: array.ndim], array, words)
         found[f"diagnostic_{name}"] = (
             variable if posterior.observation.batched else variable.isel(case=0, missing_dims="ignore")
         )

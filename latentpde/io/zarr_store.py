@@ -32,8 +32,8 @@ _CODECS = (
 
 def is_zarr(path: str | Path) -> bool:
     """Whether a path is a folder that holds a Zarr store, or is named like one."""
-    path = Path(path)
-    return path.suffix == ".zarr" or (path.is_dir() and any((path / name).exists() for name in _METADATA))
+    inside = (os.path.join(path, name) for name in _METADATA)
+    return Path(path).suffix == ".zarr" or (os.path.isdir(path) and any(map(os.path.exists, inside)))
 
 
 def read_zarr(

@@ -247,7 +247,7 @@ def test_files_that_are_not_there(refused, case_file, tmp_path):
     os.mkfifo(tmp_path / "pipe")  # reading it would wait for ever
     refused(2, "there is no file", "reconstruct", tmp_path / "no.nc", "-o", tmp_path / "o.nc")
     refused(2, "is a folder", "reconstruct", tmp_path, "-o", tmp_path / "o.nc")
-    refused(2, "a pipe, not a NetCDF file", "reconstruct", tmp_path / "pipe", "-o", tmp_path / "o.nc")
+    refused(2, "a pipe, not a file of readings", "reconstruct", tmp_path / "pipe", "-o", tmp_path / "o.nc")
     refused(2, "there is no file", "evaluate", case_file, tmp_path / "no.nc")
 
 

@@ -3,21 +3,22 @@ r"""The spectral decoder: the exact solution of the PDE, at any times, on any gr
 .. math:: \hat u(t) = G(k, t; \theta)\,\hat u_0 + H(k, t; \theta)\,\hat f(q)
 
 It is exact for the band-limited initial state and source it is given, and differentiable in all of
-:math:`z`, :math:`u_0` and :math:`t`. Work is proportional to the modes that carry something: the initial state's
-and the source's, not the output's.
+:math:`z`, :math:`u_0` and :math:`t`. Between walls it works on the rectangle with its mirror images, whose Fourier
+series are the sines and cosines of the rectangle (`latentpde.grid.mirror`). Work is proportional to the modes that
+carry something: the initial state's and the source's, not the output's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, Wavenumbers, on_part, pad_block, wavenumbers
+from latentpde.grid import Basis, Grid, Mirror, Wavenumbers, on_part, pad_block, wavenumbers
 from latentpde.latent import Latent
 from latentpde.validation import LATEST, shortened
 
@@ -38,14 +39,43 @@ class Decoder:
 
     Args:
         latent: the layout of ``z`` and the family behind it.
-        extent: ``(height, width)`` of the periodic rectangle, in physical units.
+        extent: ``(height, width)`` of the periodic rectangle, in physical units; between walls, with the images.
         moving: whether initial states carry the velocity that they start with, in a block beside that of the field, as
             `with_velocity` puts them together; for families of order 2.
+        mirror: the symmetry of fields between walls.
+        source_basis: that of the source's latent, where it is not the field's.
     """
 
     latent: Latent
     extent: tuple[float, float] = (1.0, 1.0)
     moving: bool = False
+    mirror: Mirror = field(default_factory=Mirror)
+    source_basis: Basis | None = None
+
+    def __post_init__(self):
+        self.latent.family.require_even(self.mirror)
+
+    @classmethod
+    def within(cls, latent: Latent, extent: tuple[float, float], mirror: Mirror) -> Decoder:
+        """The decoder for a rectangle of this extent between walls.
+
+        >>> from latentpde.pde import get_family
+        >>> latent = Latent(get_family("heat"), num_modes=0)
+        >>> decoder, grid = Decoder.within(latent, (1.0, 1.0), Mirror(y=-1, x=-1)), Grid((8, 8))
+        >>> y, x = (torch.sin(torch.pi * c) for c in grid.coordinates())
+        >>> z = latent.pack(torch.tensor([0.1]).double(), torch.zeros(0).double())
+        >>> field = decoder.decode(z, y[:, None] * x, times=[0.5], grid=grid)[0]
+        >>> decay = torch.exp(torch.tensor(-0.1 * 2 * torch.pi**2 * 0.5))
+        >>> torch.allclose(field, y[:, None] * x * decay)
+        True
+        """
+        return cls(latent, mirror.grid(Grid((1, 1), extent)).extent, mirror=mirror)
+
+    @property
+    def rectangle(self) -> tuple[float, float]:
+        """``(height, width)`` without images."""
+        height, width = self.extent
+        return height / (2 if self.mirror.y else 1), width / (2 if self.mirror.x else 1)
 
     def decode(
         self,
@@ -62,10 +92,10 @@ class Decoder:
             times: PDE times, not negative; a family of order 0 has the same field at all of them.
             grid: where to evaluate.
         """
-        if grid.extent != self.extent:
-            raise UsageError(f"the decoder's rectangle is {self.extent}, the grid's {grid.extent}")
-        u0_hat = Grid((u0.shape[-2], u0.shape[-1]), self.extent).analyse(u0)
-        return grid.synthesise(self.spectrum(z, u0_hat, times))
+        if grid.extent != self.rectangle:
+            raise UsageError(f"the decoder's rectangle is {self.rectangle}, the grid's {grid.extent}")
+        u0_hat = self.mirror.analyse(u0, Grid((u0.shape[-2], u0.shape[-1]), self.rectangle))
+        return self.on_grid(self.spectrum(z, u0_hat, times), grid)
 
     def spectrum(
         self,
@@ -83,7 +113,9 @@ class Decoder:
         times = as_times(times, z)
         theta, latent = self.latent.theta(z), self.latent
         u0_hat, velocity_hat = u0_hat.tensor_split(2, dim=-1) if self.moving else (u0_hat, None)
-        source_hat = latent.source_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
+        source_hat = self.source_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
+        if self.source_basis is not None:
+            source_hat = self.source_basis.to_field(source_hat)
         u0_hat = pad_block(u0_hat, source_hat.shape)
         total = latent.family.solve(self._wavenumbers(u0_hat), times, theta, u0_hat, source_hat)
         if velocity_hat is not None:
@@ -97,7 +129,16 @@ class Decoder:
         _, q = self.latent.split(z)
         if not self.latent.num_modes:
             return torch.zeros((*z.shape[:-1], *grid.shape), dtype=z.dtype, device=z.device)
-        return self.on_grid(self.latent.source_spectrum(q), grid)
+        source_hat, basis = self.source_spectrum(q), self.source_basis
+        if basis is None:
+            return self.on_grid(source_hat, grid)
+        y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
+        return basis.at(source_hat, y, x)
+
+    def source_spectrum(self, q: Float[Tensor, "*batch source"]) -> Complex[Tensor, "*batch row col"]:
+        """Fourier coefficients of the source, in its basis."""
+        mirror = self.mirror if self.source_basis is None else self.source_basis.mirror
+        return mirror.fold(self.latent.source_spectrum(q))
 
     def on_grid(
         self, u_hat: Complex[Tensor, "*batch row col"], grid: Grid, rows: range | None = None
@@ -109,8 +150,10 @@ class Decoder:
             grid: where to evaluate.
             rows: of the grid; all by default.
         """
-        if grid.extent == self.extent:
-            return grid.synthesise(u_hat) if rows is None else grid.synthesise_rows(u_hat, rows)
+        if grid.extent == self.rectangle:
+            wide = self.mirror.grid(grid)
+            fields = wide.synthesise(u_hat) if rows is None else wide.synthesise_rows(u_hat, rows)
+            return fields[..., : grid.shape[0], : grid.shape[1]]
         y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
         return on_part(u_hat, self.extent, y if rows is None else y[rows.start : rows.stop], x)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from latentpde.errors import UsageError
 from latentpde.validation import shortened
 
-Edge = Literal["periodic", "open"]
+if TYPE_CHECKING:
+    from latentpde.grid import Mirror
+
+Edge = Literal["periodic", "open", "dirichlet", "neumann"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,11 @@ class Domain:
         the axis closes on itself, as longitude does around the globe and as the benchmark's square does;
     ``open``
         the physics goes on beyond the edge, where nothing was read. The rectangle is embedded in a larger periodic one,
-        and what lies between is unknown like the rest.
+        and what lies between is unknown like the rest;
+    ``dirichlet``
+        both ends of the axis are walls on which the field vanishes;
+    ``neumann``
+        both ends are walls without flux through them.
 
     >>> Domain(x="periodic")
     Domain(y='open', x='periodic')
@@ -84,3 +91,20 @@ class Domain:
     def is_periodic(self) -> bool:
         """Whether both axes are."""
         return self.y == self.x == "periodic"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an axis is."""
+        return "open" in (self.y, self.x)
+
+    @property
+    def mirror(self) -> Mirror:
+        """The symmetry that its walls give to fields; see `latentpde.grid.mirror`.
+
+        >>> Domain("dirichlet", "periodic").mirror
+        Mirror(y=-1, x=0)
+        """
+        from latentpde.grid import Mirror  # which brings torch with it
+
+        signs = {"dirichlet": -1, "neumann": 1}
+        return Mirror(signs.get(self.y, 0), signs.get(self.x, 0))

@@ -15,8 +15,9 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.decoder import Decoder
-from latentpde.grid import Grid, at_points, pooling_attenuation
+from latentpde.grid import Grid, Mirror, at_points, pooling_attenuation
 from latentpde.observation import Observation
+from latentpde.observation.unfolding import unfolded
 
 EPSILON = 1e-8  # of the residual's denominator
 
@@ -38,25 +39,26 @@ class ObservationOperator:
     """
 
     def __init__(self, observation: Observation, decoder: Decoder):
-        coarse = observation.require_initial()
-        self.observation, self.decoder = observation, decoder
+        observation.require_initial()
+        self.decoder, self._mirror = decoder, decoder.mirror if observation.positions is None else Mirror()
+        given, observation = observation, unfolded(observation)  # on the rectangle with its images, if it has walls
+        self.observation, coarse = observation, observation.require_initial()
         on_coarse_grid = observation.observed == "lowres-solve"
         u0_hat = observation.grid.analyse(coarse) if on_coarse_grid else observation.initial_spectrum()
         self._u0_hat = u0_hat[:, None]
-        variance = observation.noise_std**2
-        counts = observation.num_readings.to(torch.float64)
-        weights = observation.mask * observation.typical_variance.reshape(-1, *[1] * (variance.ndim - 1)) / variance
+        variance, counts = given.noise_std**2, given.num_readings.to(torch.float64)
+        weights = given.mask * given.typical_variance.reshape(-1, *[1] * (variance.ndim - 1)) / variance
         self._weights = (weights / (counts + EPSILON).reshape(-1, *[1] * (variance.ndim - 1)))[:, None]
-        self._values = observation.values[:, None]
+        self._values = given.values[:, None]
 
     def predict(self, z: Float[Tensor, "#case draw latent"]) -> Float[Tensor, "case draw time *reading"]:
         """Readings without noise, also where nothing was read; candidates may be the same for all cases."""
         observation = self.observation
         spectrum = self.decoder.spectrum(z, self._u0_hat.to(_complex_like(z)), observation.times.to(z))
         if observation.observed == "lowres-solve":
-            return observation.grid.synthesise(spectrum)
+            return self._mirror.restrict(observation.grid.synthesise(spectrum))
         if observation.observed == "pooled":
-            return cell_averages(spectrum, observation.grid, observation.pooling)
+            return self._mirror.restrict(cell_averages(spectrum, observation.grid, observation.pooling))
         positions = observation.positions
         assert positions is not None
         return at_points(spectrum, positions[:, None, None].to(z), observation.grid.extent, observation.grid.origin)

@@ -14,15 +14,16 @@ from __future__ import annotations
 import ast
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from latentpde.domain import Domain
 from latentpde.errors import UsageError
-from latentpde.grid import Wavenumbers
+from latentpde.grid import Mirror, Wavenumbers
 from latentpde.validation import LARGEST, SMALLEST, shortened
 
 Level: TypeAlias = float | tuple[float, float] | None
@@ -30,17 +31,40 @@ Level: TypeAlias = float | tuple[float, float] | None
 _LONGEST = 500  # characters of a spectrum in words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spectrum(ABC):
     """A stationary Gaussian prior with levels that are known, bounded or inferred.
 
+    Between walls it has mirror images (`latentpde.grid.mirror`): away from them it is the same field. Its functions are
+    those of the domain, sines where the field vanishes at the walls, unless another basis is named: a source need not
+    vanish where the field does.
+
     Attributes:
         levels: names of its levels, in the order in which `power` takes them.
+
+    Args:
+        num_modes: modes per half axis, those of longer waves; by default as many as the readings can tell of.
+        zero_mean: whether the field has no constant part.
+        basis: the domain whose functions it is a sum of, with walls along both axes, such as ``"neumann"``; by default
+            the case's own.
+        margin: how far the rectangle of these functions reaches beyond the case's on all sides.
     """
 
     levels: ClassVar[tuple[str, ...]]
 
+    num_modes: int | None = field(default=None, kw_only=True)
+    zero_mean: bool = field(default=False, kw_only=True)
+    basis: Domain | str | None = field(default=None, kw_only=True)
+    margin: float = field(default=0.0, kw_only=True)
+
     def __post_init__(self):
+        if not (self.num_modes is None or (isinstance(self.num_modes, int) and 0 <= self.num_modes <= 1000)):
+            raise UsageError(f"the number of modes is a whole number from 0 to 1000, got {self.num_modes!r}")
+        mirror = self.basis_mirror
+        if mirror is not None and not (mirror.y and mirror.x):
+            raise UsageError(f"another basis needs walls along both axes, dirichlet or neumann; got {self.basis}")
+        if not (_is_number(self.margin) and 0 <= self.margin <= LARGEST) or (self.margin and mirror is None):
+            raise UsageError(f"the margin of a basis that is named is a number >= 0, got {shortened(self.margin)}")
         for name in self.levels:
             value = getattr(self, name)
             pair = value if isinstance(value, tuple) else (value, value)
@@ -51,14 +75,19 @@ class Spectrum(ABC):
                     f"between, or None to infer it; got {shortened(value)}"
                 )
 
+    @property
+    def basis_mirror(self) -> Mirror | None:
+        """The symmetry of the basis that is named; ``None`` where none is."""
+        return None if self.basis is None else Domain.parse(self.basis).mirror
+
     @classmethod
     def parse(cls, text: str | Spectrum) -> Spectrum:
         """A spectrum as it is written in Python, on the command line and in files; nothing is evaluated but numbers.
 
         >>> Spectrum.parse("Matern(std=(0.1, 10.0))")
-        Matern(std=(0.1, 10.0), length=None, smoothness=1.5)
-        >>> Spectrum.parse("PowerLaw")
-        PowerLaw(std=None, slope=None)
+        Matern(std=(0.1, 10.0), smoothness=1.5)
+        >>> Spectrum.parse("PowerLaw(zero_mean=True, basis='neumann')")
+        PowerLaw(zero_mean=True, basis='neumann')
 
         Args:
             text: the name of a spectrum, with its arguments in brackets.
@@ -70,19 +99,22 @@ class Spectrum(ABC):
         if name not in kinds:
             raise UsageError(f"there is no spectrum {shortened(name)}; there are: {', '.join(kinds)}")
         kind = kinds[name]
-        known = [f.name for f in fields(kind)]
+        known = [f.name for f in sorted(fields(kind), key=lambda f: bool(f.kw_only))]
         given = {**dict(zip(known, args, strict=False)), **named}
-        if len(args) > len(known) or len(given) < len(args) + len(named) or set(given) - set(known):
+        if (
+            len(args) > sum(not f.kw_only for f in fields(kind))
+            or len(given) < len(args) + len(named)
+            or set(given) - set(known)
+        ):
             raise UsageError(f"{name} takes each of {', '.join(known)} at most once, got {shortened(text)}")
         for own, value in given.items():
-            whole = own == "num_modes" and isinstance(value, int)
-            if not whole and (
-                own == "num_modes" or not (_is_level(value) if own in kind.levels else _is_number(value))
-            ):
+            as_it_is = {"num_modes": int, "zero_mean": bool, "basis": str}.get(own)
+            valid = _is_level(value) if own in kind.levels else _is_number(value)
+            if not (valid if as_it_is is None else type(value) is as_it_is):
                 raise UsageError(
                     f"{own} of {name} cannot be {shortened(value)}; expected a number like those of {kind()}"
                 )
-            given[own] = value if whole else _as_float(value)
+            given[own] = _as_float(value) if as_it_is is None else value
         return kind(**given)
 
     @abstractmethod
@@ -103,13 +135,17 @@ class Spectrum(ABC):
 
     def describe(self) -> str:
         """The spectrum in a few words, as it is written in Python."""
-        given = ", ".join(
-            f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not None
-        )
-        return f"{type(self).__name__}({given})"
+        given = []
+        for f in sorted(fields(self), key=lambda f: bool(f.kw_only)):
+            value = getattr(self, f.name)
+            if value is not None and not (f.kw_only and value == f.default):
+                given.append(f"{f.name}={(value.describe() if isinstance(value, Domain) else value)!r}")
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    __repr__ = describe
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern(Spectrum):
     r"""A Matern field, :math:`P(k) \propto (2 \nu / \ell^2 + |k|^2)^{-(\nu + 1)}`.
 
@@ -119,6 +155,8 @@ class Matern(Spectrum):
     >>> power = Matern().power(k, (10.0, 10.0), torch.tensor(1.0), torch.tensor(1.0))
     >>> round((power[0, 1] / power[0, 0]).item(), 4)  # (3 / 4) ** 2.5
     0.4871
+    >>> Matern.of_laplacian(3.0, tau=3.0, alpha=2.0, zero_mean=True)
+    Matern(std=0.28209479177387814, length=0.47140452079103173, smoothness=1.0, zero_mean=True)
 
     Args:
         std: pointwise standard deviation, in the field's unit.
@@ -139,6 +177,22 @@ class Matern(Spectrum):
                 f"the smoothness of a Matern field is a number between 0 and 20, got {shortened(self.smoothness)}"
             )
 
+    @classmethod
+    def of_laplacian(cls, scale: float, tau: float, alpha: float, **options: Any) -> Matern:
+        r"""The field whose covariance operator is :math:`s^2 (\tau^2 - \Delta)^{-\alpha}`, as others write it.
+
+        Args:
+            scale: ``s``.
+            tau: an inverse length.
+            alpha: more than 1.
+            options: those that all spectra have.
+        """
+        if not (alpha > 1 and tau > 0 and scale > 0):
+            raise UsageError(f"a field needs alpha > 1, tau > 0 and scale > 0, got {alpha}, {tau}, {scale}")
+        nu = alpha - 1
+        std = scale * tau**-nu / math.sqrt(4 * math.pi * nu)
+        return cls(std, math.sqrt(2 * nu) / tau, nu, **options)
+
     def power(self, k: Wavenumbers, extent: tuple[float, float], *levels: Tensor) -> Tensor:
         std, length = levels
         nu, inverse = self.smoothness, 2 * self.smoothness / length**2
@@ -147,7 +201,7 @@ class Matern(Spectrum):
         return std**2 * density / (extent[0] * extent[1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PowerLaw(Spectrum):
     r"""A power law, :math:`P(k) \propto \max(|k|, k_1)^{-s}`, with :math:`k_1` the fundamental of the longer side.
 
@@ -173,7 +227,7 @@ class PowerLaw(Spectrum):
         return std**2 * shape / _sum_over_plane(shape, k)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WhiteBand(Spectrum):
     """The same power in every mode up to a cut, and none beyond: the paper's prior of the source.
 
@@ -187,13 +241,8 @@ class WhiteBand(Spectrum):
 
     levels = ("std",)
 
-    num_modes: int = 12
+    num_modes: int = field(default=12, kw_only=False)  # pyright: ignore[reportIncompatibleVariableOverride]
     std: Level = None
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not (_is_number(self.num_modes) and isinstance(self.num_modes, int) and 0 <= self.num_modes <= 1000):
-            raise UsageError(f"the number of modes is a whole number from 0 to 1000, got {shortened(self.num_modes)}")
 
     def power(self, k: Wavenumbers, extent: tuple[float, float], *levels: Tensor) -> Tensor:
         # The latent's block holds the modes of column 0 twice, so each of them has half the power of the others.

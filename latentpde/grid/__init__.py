@@ -1,5 +1,6 @@
 """Periodic rectangles, their Fourier transforms, and averages over their cells."""
 
+from latentpde.grid.bases import Basis
 from latentpde.grid.grid import (
     Grid,
     Wavenumbers,
@@ -14,10 +15,13 @@ from latentpde.grid.grid import (
     resample,
     wavenumbers,
 )
+from latentpde.grid.mirror import Mirror
 from latentpde.grid.pooling import average_pool, pooling_attenuation, unpool_spectrum
 
 __all__ = [
+    "Basis",
     "Grid",
+    "Mirror",
     "Wavenumbers",
     "add_to_block",
     "at_points",

@@ -92,6 +92,7 @@ class Observation:
         reading_times: PDE time of each reading, for a table; readings are then on the axis of sensors, and the axis
             ``time`` has length one.
         groups: number of the noise group of each reading, for a table; ``None`` for a single one.
+        of_source: whether each reading is of the source instead of the field, for a table; ``None`` where none is.
         start: the user's time that is PDE time 0.
         frame: the user's coordinates, dates and units, which results go out in; ``None`` where they are the plane's.
         settings: what else the data say of the model.
@@ -117,6 +118,7 @@ class Observation:
     domain: Domain | None = None
     reading_times: Float[Tensor, "case time sensor"] | None = None
     groups: Int[Tensor, "case time sensor"] | None = None
+    of_source: Bool[Tensor, "case time sensor"] | None = None
     start: float = 0.0
     frame: Frame | None = None
     settings: Settings = field(default_factory=Settings)
@@ -242,6 +244,7 @@ class Observation:
         t=None,
         sigma=None,
         group=None,
+        reads=None,
         start: float | None = None,
         grid: Grid | None = None,
         domain: Domain | None = None,
@@ -254,17 +257,20 @@ class Observation:
         (tensor([3]), Domain(y='open', x='open'))
 
         Args:
-            value: readings, in any unit; NaN for one that is missing.
+            value: readings, in any unit; NaN for one that is missing. With two axes, ``(case, reading)``, they are of
+                several cases at the same places.
             y, x: where each was taken, in one unit of length.
             t: when, in any unit of time; left out, they are all of one time.
             sigma: standard deviation of each reading's noise, or one for all; NaN, or left out, where it is not known.
             group: the instrument of each reading, or the like: those of a group share an unknown level of noise.
+            reads: ``"field"`` or ``"source"`` for each reading, or one for all; by default all are of the field.
             start: the time at which the state is unknown but for its prior; by default that of the first reading.
             grid: the rectangle to reconstruct; by default that of the readings with a margin of half their distance.
             domain: its edges; open by default.
             family: the PDE, where it is known beforehand.
         """
-        return cls(**check_table(value, y, x, t, sigma, group, start, grid), domain=domain or Domain(), family=family)
+        table = check_table(value, y, x, t, sigma, group, start, grid, reads)
+        return cls(**table, domain=domain or Domain(), family=family)
 
     @property
     def num_cases(self) -> int:
@@ -316,9 +322,11 @@ class Observation:
         if self.reading_times is not None:
             raise DataError(f"{method} takes readings in snapshots; for a table of readings take the method exact")
         if not (self.domain or Domain.periodic()).is_periodic:
-            raise DataError(f"{method} knows periodic edges only; for open ones take the method exact")
+            raise DataError(f"{method} knows periodic edges only; for others take the method exact")
         if self.initial_velocity is not None or self.settings.velocity not in (None, "zero"):
             raise DataError(f"{method} starts from a state at rest; for an initial velocity take the method exact")
+        if self.of_source is not None:
+            raise DataError(f"{method} takes no readings of the source; take the method exact")
         if bool(self.noise_std[self.mask].isnan().any()):
             raise DataError(f"{method} needs the noise of the readings (noise_std); the method exact can infer it")
 
@@ -372,6 +380,7 @@ class Observation:
             "initial_velocity",
             "reading_times",
             "groups",
+            "of_source",
         )
         chosen = {name: getattr(self, name)[index] for name in per_case if getattr(self, name) is not None}
         return replace(self, **chosen)

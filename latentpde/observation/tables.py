@@ -14,7 +14,7 @@ from latentpde.grid import Grid
 _CELLS = 32  # along the shorter side of a rectangle that follows from the readings
 
 
-def check_table(value, y, x, t, sigma, group, start: float | None, grid: Grid | None) -> dict[str, Any]:
+def check_table(value, y, x, t, sigma, group, start: float | None, grid: Grid | None, reads=None) -> dict[str, Any]:
     """Fields of an observation; arguments as those of `latentpde.observation.Observation.from_table`.
 
     >>> places = {"y": [0.0, 1.0, 4.0], "x": [0.0, 5.0, 8.0], "t": [2.0, 3.0, 5.0]}
@@ -22,16 +22,21 @@ def check_table(value, y, x, t, sigma, group, start: float | None, grid: Grid | 
     >>> table["values"], table["reading_times"]
     (tensor([[[1., 2.]]], dtype=torch.float64), tensor([[[0., 3.]]], dtype=torch.float64))
     """
-    value = _column(value, "value", None)
-    num = len(value)
+    values, batched = _values(value)
+    num = values.shape[1]
     y, x = _column(y, "y", num), _column(x, "x", num)
     t = np.zeros(num) if t is None else _column(t, "t", num)
     sigma = np.full(num, np.nan) if sigma is None else _column(sigma, "sigma", num)
-    there = ~np.isnan(value)
-    if not there.any():
+    mask = ~np.isnan(values)
+    there = mask.any(0)
+    if not mask.any(1).all():
         raise DataError("the table has no reading: every value is missing")
-    for name, column in (("value", value), ("y", y), ("x", x), ("t", t)):
-        bad = np.flatnonzero(there & ~np.isfinite(column))
+    of_source = np.zeros(num, dtype=bool) if reads is None else _of_source(reads, num)
+    of_field = there & ~of_source
+    # the source is steady, so the time of its readings does not matter
+    t = np.where(of_source, t[of_field].min() if of_field.any() else 0.0, t)
+    for name, column in (("value", values), ("y", y), ("x", x), ("t", t)):
+        bad = np.flatnonzero(there & (np.isinf(column).any(0) if column.ndim == 2 else ~np.isfinite(column)))
         if len(bad):
             raise DataError(
                 f"column {name} has {len(bad)} entries that are not finite numbers, the first in row {bad[0]}"
@@ -53,18 +58,20 @@ def check_table(value, y, x, t, sigma, group, start: float | None, grid: Grid | 
             f"{int(outside.sum())} reading(s) lie outside the rectangle {low.tolist()} to {high.tolist()} (y, x); are "
             "units or axes swapped?"
         )
+    alike = (len(values), 1, int(there.sum()))  # in all cases
     return {
-        "values": _tensor(value[there]),
-        "mask": torch.ones((1, 1, int(there.sum())), dtype=torch.bool),
-        "noise_std": _tensor(sigma[there]),
+        "values": torch.from_numpy(np.where(mask, values, 0.0)[:, there])[:, None],
+        "mask": torch.from_numpy(mask[:, there])[:, None],
+        "noise_std": _tensor(sigma[there]).expand(alike),
         "times": torch.tensor([t[there].max() - first], dtype=torch.float64),
         "initial": None,
         "grid": grid,
         "observed": "point",
-        "positions": torch.from_numpy(positions)[None],
-        "batched": False,
-        "reading_times": _tensor(t[there] - first),
-        "groups": torch.from_numpy(groups[there])[None, None],
+        "positions": torch.from_numpy(positions).expand(len(values), -1, -1),
+        "batched": batched,
+        "reading_times": _tensor(t[there] - first).expand(alike),
+        "groups": torch.from_numpy(groups[there]).expand(alike),
+        "of_source": torch.from_numpy(of_source[there]).expand(alike) if of_source.any() else None,
         "start": float(first),
     }
 
@@ -91,6 +98,25 @@ def _grid_around(positions: np.ndarray) -> Grid:
     return Grid((1, 1), (height, width), (float(origin[0]), float(origin[1]))).at_resolution(
         (max(1, round(_CELLS * height / min(height, width))), max(1, round(_CELLS * width / min(height, width))))
     )
+
+
+def _values(value) -> tuple[np.ndarray, bool]:
+    """Readings with axes ``(case, reading)``, and whether they came so."""
+    if np.ndim(value) != 2:
+        return _column(value, "value", None)[None], False
+    rows = [_column(row, "value", None) for row in value]
+    if not rows:
+        raise DataError("the table has no case: values with axes (case, reading) need at least one")
+    return np.stack(rows), True
+
+
+def _of_source(reads, num: int) -> np.ndarray:
+    column = np.full(num, reads) if isinstance(reads, str) else np.asarray(reads).astype(str)
+    if column.shape != (num,) or not np.isin(column, ("field", "source")).all():
+        raise DataError(
+            f"reads says 'field' or 'source' for each of {num} readings, or once for all; got {reads!r:.80}"
+        )
+    return column == "source"
 
 
 def _group_numbers(group, num: int) -> np.ndarray:

@@ -8,13 +8,17 @@ from latentpde.pde.advection_diffusion import AdvectionDiffusion
 from latentpde.pde.advection_diffusion_decay import AdvectionDiffusionDecay
 from latentpde.pde.base import Coefficient, Family, check_family
 from latentpde.pde.fractional_diffusion import FractionalDiffusion
+from latentpde.pde.heat import Heat
 from latentpde.pde.helmholtz import Helmholtz
 from latentpde.pde.klein_gordon import KleinGordon
+from latentpde.pde.poisson import Poisson
+from latentpde.pde.schemes import discretised
 from latentpde.pde.screened_poisson import ScreenedPoisson
 from latentpde.pde.telegraph import Telegraph
+from latentpde.pde.time_harmonic import TimeHarmonic
 from latentpde.registry import Registry
 
-__all__ = ["Coefficient", "Family", "families", "get_family", "register_family"]
+__all__ = ["Coefficient", "Family", "discretised", "families", "get_family", "register_family"]
 
 _BUILT_IN = (
     AdvectionDiffusion,
@@ -24,6 +28,9 @@ _BUILT_IN = (
     ScreenedPoisson,
     Telegraph,
     FractionalDiffusion,
+    Heat,
+    Poisson,
+    TimeHarmonic,
 )
 
 families: Registry[Family] = Registry("family", "families", "latentpde.families", check_family)

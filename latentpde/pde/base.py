@@ -11,7 +11,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Wavenumbers, pad_block, wavenumbers
+from latentpde.grid import Mirror, Wavenumbers, pad_block, wavenumbers
 from latentpde.pde.first_order import solve_first_order
 from latentpde.pde.transfer import source_response, state_response, velocity_response
 
@@ -83,6 +83,8 @@ class Family(ABC):
     default_time: ClassVar[float] = 1.0
     #: Whether ``symbol(ky, kx) = symbol(ky, 0) + symbol(0, kx)``; a family of order 1 that says so is solved faster.
     separable: ClassVar[bool] = False
+    #: ``(height, width)`` between the nodes of a family that solves differences; see `latentpde.pde.schemes`.
+    spacing: ClassVar[tuple[float, float] | None] = None
 
     @abstractmethod
     def symbol(self, k: Wavenumbers, *theta: Any, **named: Any) -> Tensor:
@@ -155,6 +157,31 @@ class Family(ABC):
     def _values(self, theta: Tensor) -> tuple[Tensor, ...]:
         """Coefficients one by one, shaped to broadcast to ``(*batch, time, row, col)``."""
         return theta[..., None, None, None].unbind(-4)
+
+    def in_units_of(self, length: float) -> Family:
+        """The family for lengths in another unit; only one that knows a length of its own is another."""
+        return self
+
+    def require_even(self, mirror: Mirror) -> None:
+        """Raise `UsageError` where the family has odd derivatives along an axis with walls, which would carry the field
+        through them."""
+        for axis, sign in (("y", mirror.y), ("x", mirror.x)):
+            if sign and not self._is_even_along(axis):
+                raise UsageError(
+                    f"{self.name} has odd derivatives along {axis} ({self.equation}), so it cannot run between walls "
+                    f"there; make that axis periodic or open, or take a family without them, such as heat or telegraph"
+                )
+
+    def _is_even_along(self, axis: str) -> bool:
+        shares = torch.tensor([0.17, 0.58, 0.83], dtype=torch.float64)[:, None, None]
+        values = [c.lower + (c.upper - c.lower) * shares.roll(j, 0) for j, c in enumerate(self.coefficients)]
+        k = wavenumbers((6, 3), (1.0, 1.3))
+        flipped = Wavenumbers(-k.y, k.x) if axis == "y" else Wavenumbers(k.y, -k.x)
+        for part in (self.symbol, self.damping):
+            value, mirrored = part(k, *values), part(flipped, *values)
+            if value is not None and mirrored is not None and not torch.allclose(value, mirrored):
+                return False
+        return True
 
     @property
     def bounds(self) -> Float[Tensor, "coefficient 2"]:

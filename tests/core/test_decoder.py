@@ -267,6 +267,14 @@ RESIDUALS = {
     ),
     "helmholtz": lambda s, u, ut, utt, u0, f, kx, ky, k: (-kx * s.dxx(u), -ky * s.dyy(u), k**2 * u, -u0, -f),
     "telegraph": lambda s, u, ut, utt, u0, f, c, d: (utt, d * ut, -(c**2) * s.dxx(u), -(c**2) * s.dyy(u), -f),
+    "heat": lambda s, u, ut, utt, u0, f, kappa: (ut, -kappa * s.dxx(u), -kappa * s.dyy(u), -f),
+    # on the torus the mean of the right-hand side has no solution
+    "poisson": lambda s, u, ut, utt, u0, f, kappa: (
+        -kappa * s.dxx(u), -kappa * s.dyy(u), u0.mean() - u0, f.mean() - f,
+    ),
+    "time_harmonic": lambda s, u, ut, utt, u0, f, c, omega: (
+        -(c**2) * s.dxx(u), -(c**2) * s.dyy(u), -(omega**2) * u, -u0, -f,
+    ),
     "fractional_diffusion": lambda s, u, ut, utt, u0, f, kappa, alpha, mu: (
         ut, kappa * s.fractional_laplacian(u, alpha), mu * u, -f,
     ),

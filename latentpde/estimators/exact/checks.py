@@ -101,9 +101,9 @@ def _kernels(
     elsewhere = torch.where(squared > 0, squared, torch.inf).amin(1)
     reach = _REACH**2 * elsewhere.median().clamp(max=float(extent.square().max()))
     near = torch.exp(-squared / (2 * reach)) * scale[:, None] * scale
-    times = torch.cat([t.expand(s.stop - s.start) for t, s in zip(places.times, places.snapshots, strict=True)])
-    kernels["neighbours"] = near * (times[:, None] == times), False
-    if places.num_snapshots > 1:
+    snapshots = torch.cat([torch.full((s.stop - s.start,), t) for t, s in enumerate(places.snapshots)])
+    kernels["neighbours"] = near * (snapshots[:, None] == snapshots), False
+    if len(places.times) > 1 and not places.has_source:
         kernels["times"] = near, False
     for field, responses in likelihood.unknown.responses_by_field(node).items():
         waves = torch.cat([responses.real, responses.imag], dim=-1)

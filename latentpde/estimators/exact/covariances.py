@@ -10,15 +10,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.estimators.exact.fourier import as_wavenumbers, fold, phases
+from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.responses import UnknownModes, UnknownPart, squared
 
 # How many times the pairs of readings the pairs of displacements may be before modes are the cheaper way.
 _DENSE_ENOUGH = 2.0
 
 
-def signal_of(unknown: UnknownModes) -> DisplacementTable | ModeProducts:
-    """The cheaper way to the readings' covariance: by displacements where few snapshots share their places and all see
-    the same of a mode, else by modes."""
+def signal_of(unknown: UnknownModes | MappedModes) -> DisplacementTable | ModeProducts | MappedModes:
+    """The cheaper way to the readings' covariance: by displacements where few snapshots share their places, all see
+    the same of a mode and there are no walls, else by modes."""
+    if isinstance(unknown, MappedModes):
+        return unknown
+    if any(part.modes.mirror for part, _ in unknown.parts):
+        return ModeProducts(unknown)
     places = unknown.places
     alike = places.cells is None or not bool(places.cells.any())
     num_places = len(torch.unique(places.positions, dim=0))

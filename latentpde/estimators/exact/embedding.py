@@ -1,5 +1,8 @@
 r"""The periodic rectangle that a case is solved on, and the modes of it that the readings can tell of.
 
+An axis between walls is embedded together with its mirror image, and modes are the sines or cosines among those of the
+doubled one.
+
 An open axis is embedded in a longer one. What leaves through an edge must not come in again on the other side before
 the last reading, so the padding is as long as the physics can carry something: velocity times time, and the length of
 diffusion. State and source are unknown there like everywhere else.
@@ -8,7 +11,7 @@ diffusion. State and source are unknown there like everywhere else.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
@@ -16,7 +19,7 @@ from torch import Tensor
 
 from latentpde.domain import Domain
 from latentpde.estimators.exact.fourier import Modes
-from latentpde.grid import Grid, Wavenumbers
+from latentpde.grid import Grid, Mirror, Wavenumbers
 from latentpde.observation import Observation
 from latentpde.pde import Family
 
@@ -34,12 +37,14 @@ class Embedding:
         num_modes: per half axis of the square block that holds the modes.
         finest: the largest wavenumber that the readings can tell of.
         modes: of the block.
+        mirror: the symmetry of fields between walls.
     """
 
     extent: tuple[float, float]
     num_modes: int
     finest: float
     modes: Modes
+    mirror: Mirror = field(default_factory=Mirror)
 
     @classmethod
     def of(
@@ -71,14 +76,18 @@ class Embedding:
         )
         # A disc of radius k holds pi k^2 / (2 pi)^2 height width modes, of which half are a block's.
         finest = min(2 * math.pi / distance * _FINEST / 2, math.sqrt(8 * math.pi * most_modes / (height * width)))
+        mirror = domain.mirror
+        height, width = mirror.grid(Grid((1, 1), (height, width))).extent
         num_modes = max(2, math.ceil(finest * max(height, width) / (2 * math.pi)) + 1)
-        modes = Modes.of_block((2 * num_modes, num_modes), (height, width))
-        return cls((height, width), num_modes, finest, modes)
+        modes = Modes.of_block((2 * num_modes, num_modes), (height, width), mirror)
+        return cls((height, width), num_modes, finest, modes, mirror)
 
     @classmethod
-    def of_torus(cls, case: Observation, num_modes: int) -> Embedding:
-        """The observed rectangle itself, with all modes of a block and what the case's readings see of them."""
-        return cls(case.grid.extent, num_modes, math.inf, Modes.of((2 * num_modes, num_modes), case))
+    def of_torus(cls, case: Observation, num_modes: int, mirror: Mirror) -> Embedding:
+        """The observed rectangle itself, or between walls that with its images, with all modes of a block and what the
+        case's readings see of them."""
+        modes = Modes.of((2 * num_modes, num_modes), case, mirror)
+        return cls(case.grid.extent, num_modes, math.inf, modes, mirror)
 
     def up_to_the_finest(self) -> Modes:
         """Modes whose waves the readings can tell of."""
@@ -94,7 +103,8 @@ class Embedding:
 
     def with_block(self, num_modes: int) -> Embedding:
         """The same in a larger block, so that those of several cases have the same shape."""
-        return replace(self, num_modes=num_modes, modes=Modes.of_block((2 * num_modes, num_modes), self.extent))
+        modes = Modes.of_block((2 * num_modes, num_modes), self.extent, self.mirror)
+        return replace(self, num_modes=num_modes, modes=modes)
 
 
 def carried(family: Family, bounds: Float[Tensor, "coefficient 2"], duration: float, length: float) -> float:

@@ -37,9 +37,10 @@ from latentpde.estimators.base import Estimator
 from latentpde.estimators.exact.checks import check_case
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
-from latentpde.estimators.exact.model import Draws, Model, Problem
+from latentpde.estimators.exact.model import Draws, Model
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.posterior import MOST_PRIOR_TO_NOISE, DrawnStates, ExactPosterior
+from latentpde.estimators.exact.problem import Problem, models_of
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.exact.widening import widened
@@ -48,6 +49,7 @@ from latentpde.grid import wavenumbers
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
+from latentpde.observation.unfolding import unfolded
 from latentpde.posterior import InitialStates
 from latentpde.posterior.adequacy import FALSE_ALARM, Check, combined
 from latentpde.progress import progress
@@ -201,24 +203,48 @@ class Exact(Estimator):
                 f"{latent.family.name} is of order {latent.family.order} in time: it starts with no velocity"
             )
         cases = [observation[i : i + 1] for i in range(len(observation))]
-        on_torus = (observation.domain or Domain.periodic()).is_periodic
-        if observation.has_whole_initial and on_torus and self.trend in (None, "none"):
-            states = [InitialState.of(case, detail=self.detail, noise_std=self.initial_noise_std) for case in cases]
+        domain = observation.domain or Domain.periodic()
+        if observation.has_whole_initial and not domain.is_open and self.trend in (None, "none"):
+            mirror, wide = domain.mirror, [unfolded(case) for case in cases]
+            states = [
+                InitialState.of(case, detail=self.detail, noise_std=self.initial_noise_std, mirror=mirror)
+                for case in wide
+            ]
             return [
-                Model.with_known_start(case, latent, state, source=self.source, velocity=velocity)
-                for case, state in zip(cases, states, strict=True)
+                Model.with_known_start(case, latent, state, source=self.source, velocity=velocity, mirror=mirror)
+                for case, state in zip(wide, states, strict=True)
             ]
         if observation.initial_velocity is not None:
             raise UsageError(
-                "an initial velocity can be given with a whole initial state and periodic edges; elsewhere it is "
-                "unknown in part: give its prior instead, such as velocity=lp.Matern()"
+                "an initial velocity can be given with a whole initial state and edges that are not open; elsewhere it "
+                "is unknown in part: give its prior instead, such as velocity=lp.Matern()"
             )
+        known = self._knows_everything(observation, latent)
         priors = (self.initial, self.source, velocity)
-        problems = [Problem.of(case, latent, self.initial_noise_std, *priors) for case in cases]
+        problems = [Problem.of(case, latent, self.initial_noise_std, *priors, in_users_units=known) for case in cases]
+        # a field that vanishes at a wall has no constant
+        trend = "none" if "dirichlet" in (domain.y, domain.x) else "constant"
         options: dict[str, Any] = {"initial": self.initial, "source": self.source, "velocity": velocity}
-        options["trend"] = self.trend or "constant"
+        options["trend"] = self.trend or trend
         largest = max(problem.num_modes(*priors) for problem in problems)
-        return [problem.model(largest, **options) for problem in problems]
+        return models_of(problems, largest, **options)
+
+    def _knows_everything(self, observation: Observation, latent: Latent) -> bool:
+        """Whether nothing is to be inferred but fields, so that all is closed form, and cases may share it."""
+        priors = [prior for prior in (self.initial, self.source, self.velocity) if prior is not None]
+        order, source_known = latent.family.order, self.source is not None or not latent.infers_source
+        return (
+            set(self.fixed) == set(latent.family.coefficient_names)
+            and not bool(observation.noise_std[observation.mask].isnan().any())
+            and all(
+                isinstance(getattr(prior, name), float | int)
+                for prior in priors
+                if isinstance(prior, Spectrum)
+                for name in prior.levels
+            )
+            and source_known
+            and (self.initial is not None or not order)
+        )
 
     def _estimate_case(self, model: Model, num_draws: int, seed: int) -> _CaseResult:
         rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)

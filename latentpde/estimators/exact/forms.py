@@ -23,6 +23,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.estimators.exact.covariances import signal_of
+from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.noise import Noise
 from latentpde.estimators.exact.responses import UnknownModes
 
@@ -122,15 +123,22 @@ class NoiseFactors:
 class CovarianceForm:
     """The form for few readings: factorises their covariance."""
 
-    def __init__(self, unknown: UnknownModes, noise: Noise, signal: Signal | None = None):
+    def __init__(self, unknown: UnknownModes | MappedModes, noise: Noise, signal: Signal | None = None):
         self.unknown, self.noise = unknown, noise
+        self._last: tuple[Tensor, CovarianceFactors] | None = None
         self._signal = signal or signal_of(unknown)
         self.num_values = max(len(noise.known) ** 2, self._signal.num_values)
 
     def factorised(self, parameters: Tensor) -> CovarianceFactors:
+        last = self._last
+        if last is not None and torch.equal(last[0], parameters):
+            return last[1]
         whole = self._signal.covariance(parameters)
         whole.diagonal(dim1=-2, dim2=-1).add_(self.noise.variance(parameters))
-        return CovarianceFactors(self, parameters, cholesky(whole))
+        factors = CovarianceFactors(self, parameters, cholesky(whole))
+        if len(parameters) == 1 and not parameters.requires_grad:  # cases of one layout may ask for it again
+            self._last = parameters.clone(), factors
+        return factors
 
     def whitening(self, parameters: Tensor) -> Tensor:
         return torch.linalg.inv(self.factorised(parameters).factor)[0].T
@@ -174,11 +182,8 @@ class CovarianceFactors:
         if generator is not None:
             noise = torch.randn(residuals.shape, dtype=torch.float64, generator=generator)
             std = torch.sqrt(torch.atleast_2d(form.noise.variance(self._parameters)))[..., None]
-            drawn = [unknown.readings(self._parameters, prior[:, i]) for i in range(num_columns)]
-            residuals = residuals - torch.stack(drawn, dim=-1) - std * noise
-        dual = self.solve(residuals)
-        moved = [unknown.adjoint(self._parameters, dual[..., i]) for i in range(num_columns)]
-        return prior + torch.stack(moved, dim=1)
+            residuals = residuals - unknown.all_readings(self._parameters, prior) - std * noise
+        return prior + unknown.all_adjoints(self._parameters, self.solve(residuals))
 
 
 def normals(shape: tuple[int, ...], generator: torch.Generator | None) -> Complex[Tensor, "..."]:

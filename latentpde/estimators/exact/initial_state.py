@@ -8,7 +8,7 @@ from their mean by, and that mean has a flat prior: no level is more likely than
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Complex, Float
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.subgrid import Subgrid
-from latentpde.grid import Grid, pooling_attenuation, unpool_spectrum
+from latentpde.grid import Grid, Mirror, pooling_attenuation, unpool_spectrum
 from latentpde.observation import Observation
 
 
@@ -45,11 +45,13 @@ class InitialState:
     fine_hat: Complex[Tensor, "fine_row fine_col"] | None = None
 
     @classmethod
-    def of(cls, case: Observation, *, detail: bool, noise_std: float) -> InitialState:
+    def of(cls, case: Observation, *, detail: bool, noise_std: float, mirror: Mirror | None = None) -> InitialState:
+        """That of a single case on the torus; between walls, on the rectangle with its images."""
         if case.fine_initial is not None:
             return cls._of_fine(case, noise_std)
         grid, coarse = case.grid, case.require_initial()[0]
         subgrid = Subgrid.fit(coarse, grid, case.refinement, noise_power=noise_std**2 / coarse.numel())
+        subgrid = replace(subgrid, mirror=mirror) if mirror else subgrid
         power = None
         if noise_std:
             prior_power = subgrid.coarse_power

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from latentpde.estimators.exact.forms import CovarianceForm, Factors, GaussianForm, NoiseForm, cholesky, log_det
 from latentpde.estimators.exact.information import InformationForm
+from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.noise import Noise
 from latentpde.estimators.exact.responses import KnownState, UnknownModes
 from latentpde.estimators.exact.surrogate import Surrogate
@@ -55,7 +56,7 @@ class MarginalLikelihood:
         self,
         values: Float[Tensor, " reading"],
         known: KnownState | None,
-        unknown: UnknownModes,
+        unknown: UnknownModes | MappedModes,
         noise: Noise,
         trend: Float[Tensor, "reading column"] | None = None,
         form: str | None = None,
@@ -71,6 +72,12 @@ class MarginalLikelihood:
     def noise(self) -> Noise:
         """Of the readings."""
         return self._form.noise
+
+    def with_values(self, values: Float[Tensor, " reading"]) -> MarginalLikelihood:
+        """That of other readings at the same places, with the same noise: what was factorised stays so."""
+        other = copy(self)
+        other.values = values
+        return other
 
     @property
     def num_unknown(self) -> int:
@@ -231,7 +238,9 @@ class MarginalLikelihood:
             yield from zip(some.split(batch), residual.split(batch), strict=True)
 
 
-def _make_form(name: str, unknown: UnknownModes, noise: Noise) -> GaussianForm:
+def _make_form(name: str, unknown: UnknownModes | MappedModes, noise: Noise) -> GaussianForm:
     if not len(unknown):
         return NoiseForm(noise)
-    return CovarianceForm(unknown, noise) if name == "covariance" else InformationForm(unknown, noise)
+    if name == "covariance" or isinstance(unknown, MappedModes):
+        return CovarianceForm(unknown, noise)
+    return InformationForm(unknown, noise)

@@ -9,36 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Complex, Float, Int
+from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
 from latentpde.decoder import Decoder
-from latentpde.domain import Domain
 from latentpde.errors import DataError
 from latentpde.estimators.exact.embedding import Embedding
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
-from latentpde.estimators.exact.noise import Noise
+from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.parameters import Level
+from latentpde.estimators.exact.priors import NOISE, Levels, Scales, basis_of, default_source, size_of, unknown_field
 from latentpde.estimators.exact.readings import Readings
-from latentpde.estimators.exact.responses import KnownState, Places, UnknownModes, UnknownPart, response_of
+from latentpde.estimators.exact.responses import KnownState, Places, UnknownModes, UnknownPart
 from latentpde.estimators.exact.units import Units
-from latentpde.grid import Grid, mode_weights, wavenumbers
-from latentpde.latent import Latent, source_scale
+from latentpde.grid import Grid, Mirror, mode_weights, wavenumbers
+from latentpde.latent import Latent
 from latentpde.observation import Observation
-from latentpde.observation.tables import typical_distance
 from latentpde.spectra import Matern, Spectrum, WhiteBand
-
-#: Bounds of levels that are inferred, in units of what the data suggest.
-_NOISE, _STRENGTH, _SOURCE_STRENGTH, _LENGTH, _SLOPE = (1e-3, 2.0), (0.1, 20.0), (1e-3, 20.0), (0.5, 1.0), (2.5, 10.0)
-
-#: Shortest wave that a prior of a given length needs: beyond it is 3 % of the variance, at a smoothness of 3/2.
-_WAVE_PER_LENGTH = 1.2
 
 _EDGE = 1e-9  # how near to its bounds a coefficient may be drawn, as a share of their distance
 
@@ -87,6 +78,7 @@ class Model:
             ``None`` where they are the same.
         given_velocity: Fourier coefficients of the velocity that the state starts with, in the user's units, where it
             is known.
+        of_source: whether each of the model's readings is of the source; ``None`` where none is.
     """
 
     decoder: Decoder
@@ -96,6 +88,7 @@ class Model:
     units: Units | None = None
     order: Int[Tensor, " reading"] | None = None
     given_velocity: Complex[Tensor, "row col"] | None = None
+    of_source: Bool[Tensor, " reading"] | None = None
 
     @classmethod
     def with_known_start(
@@ -107,36 +100,41 @@ class Model:
         source: Spectrum | None = None,
         velocity: Spectrum | None = None,
         form: str | None = None,
+        mirror: Mirror | None = None,
     ) -> Model:
         """The paper's problem: an initial state that is known, but for noise, on the torus.
 
         Args:
-            case: a single one.
+            case: a single one; between walls, on the rectangle with its images.
             latent: the family, its coefficients' bounds, and the source's prior where it is known.
             state: what is known of the initial state.
             source: the source's prior, instead of the latent's.
             velocity: the prior of the velocity that the state starts with; without one it is the case's, or zero.
             form: as that of `MarginalLikelihood`.
+            mirror: the symmetry between walls.
         """
+        mirror = mirror or Mirror()
         if len(case) != 1:
             raise DataError(f"a model is of one case at a time, got {len(case)}")
         moving = velocity is not None or case.initial_velocity is not None
-        decoder, levels, places = Decoder(latent, case.grid.extent, moving), _Levels(latent), Places.of(case)
+        decoder = Decoder(latent, case.grid.extent, moving, mirror)
+        levels, places = Levels(latent), Places.of(case)
         values, std = case.values[0][case.mask[0]], case.noise_std[0][case.mask[0]]
         noise = levels.noise(
             values, std, torch.zeros_like(std, dtype=torch.long), _detail_variance(state, case, decoder)
         )
-        fields = [UnknownPart.paper_source(latent, case)] if latent.num_modes else []
-        scales = _Scales(Readings.of(case), case.grid, latent)
+        fields = [UnknownPart.paper_source(latent, case, mirror)] if latent.num_modes else []
+        scales = Scales(Readings.of(case), case.grid, latent)
         if fields and (source is not None or latent.infers_source):
-            around = Embedding.of_torus(case, latent.num_modes)
-            fields = [_field("source", source or _default_source(latent, latent.num_modes), around, levels, scales)]
+            around = Embedding.of_torus(case, latent.num_modes, mirror)
+            source = source or default_source(latent, latent.num_modes)
+            fields = [unknown_field("source", source, around, levels, scales)]
         if velocity is not None:
-            around = Embedding.of_torus(case, max(latent.num_modes, min(case.grid.shape) // 2, 2))
-            fields.append(_field("velocity", velocity, around, levels, scales))
+            around = Embedding.of_torus(case, max(latent.num_modes, min(case.grid.shape) // 2, 2), mirror)
+            fields.append(unknown_field("velocity", velocity, around, levels, scales))
         if state.std is not None:
-            fields.append(UnknownPart.known_to(state.std, case))
-        least = _NOISE[0] * _size(values) if noise.inferred else float(noise.known.min().sqrt())
+            fields.append(UnknownPart.known_to(state.std, case, mirror))
+        least = NOISE[0] * size_of(values) if noise.inferred else float(noise.known.min().sqrt())
         known = KnownState.of(case, decoder, places, state.mean_hat, least)
         if moving and velocity is None:
             moved = KnownState.of(case, decoder, places, case.velocity_spectrum(seen=True)[0], least, "velocity")
@@ -174,23 +172,26 @@ class Model:
             form: as that of `MarginalLikelihood`.
             units: of all of these.
         """
-        source = source or _default_source(latent, around.num_modes)
-        latent = replace(latent, num_modes=around.num_modes)
-        decoder, levels = Decoder(latent, around.extent, moving=velocity is not None), _Levels(latent)
-        places = Places.of_table(readings)
-        noise = levels.noise(readings.values, readings.noise_std, readings.groups, 0.0)
-        scales = _Scales(readings, grid, latent)
+        source = source or default_source(latent, around.num_modes)
+        basis = basis_of(source, around, grid.extent, latent.family.spacing)
+        latent = replace(latent, num_modes=around.num_modes if basis is None else basis.along_y.shape[1])
+        decoder = Decoder(latent, around.extent, velocity is not None, around.mirror, basis)
+        levels, places = Levels(latent), Places.of_table(readings)
+        noise = levels.noise(readings.values, readings.noise_std, readings.groups, 0.0, readings.of_source)
+        scales = Scales(readings, grid, latent)
         fields = []
         if not (isinstance(source, WhiteBand) and source.num_modes == 0):
-            fields.append(_field("source", source, around, levels, scales))
+            fields.append(unknown_field("source", source, around, levels, scales, basis))
         if latent.family.order:
-            fields.append(_field("state", initial or Matern(), around, levels, scales))
+            fields.append(unknown_field("state", initial or Matern(), around, levels, scales))
         if velocity is not None:
-            fields.append(_field("velocity", velocity, around, levels, scales))
+            fields.append(unknown_field("velocity", velocity, around, levels, scales))
         columns = _trend_columns(trend, readings.positions - torch.tensor(grid.extent, dtype=torch.float64) / 2)
-        unknown = UnknownModes.of(latent, places, fields)
+        columns = columns * ~readings.of_source[:, None]
+        mapped = basis is not None and fields
+        unknown = MappedModes(decoder, places, fields) if mapped else UnknownModes.of(latent, places, fields)
         likelihood = MarginalLikelihood(readings.values, None, unknown, noise, columns, form)
-        return cls(decoder, likelihood, tuple(levels), None, units, readings.order)
+        return cls(decoder, likelihood, tuple(levels), None, units, readings.order, of_source=readings.of_source)
 
     @property
     def level_names(self) -> tuple[str, ...]:
@@ -210,7 +211,14 @@ class Model:
             return 0.0
         num_trend = self.likelihood.trend.shape[1]
         of_trend = float(torch.log(self.units.of_trend(num_trend)).sum())
-        return of_trend - len(self.likelihood.values) * math.log(self.units.value)
+        return of_trend - float(torch.log(self._units_of_readings).sum())
+
+    @property
+    def _units_of_readings(self) -> Float[Tensor, " reading"]:
+        """One of each reading's units, in the user's."""
+        assert self.units is not None
+        of_source = torch.zeros(len(self.likelihood.values)) if self.of_source is None else self.of_source
+        return self.units.of_readings(of_source.bool())
 
     @property
     def users_decoder(self) -> Decoder:
@@ -219,8 +227,16 @@ class Model:
             return self.decoder
         latent, units = self.decoder.latent, self.units
         bounds, (height, width) = latent.bounds * units.of_coefficients[:, None], self.decoder.extent
-        latent = replace(latent, bounds=bounds, source_prior_std=latent.source_prior_std * units.of_source)
-        return replace(self.decoder, latent=latent, extent=(height * units.length, width * units.length))
+        source_prior_std = latent.source_prior_std * units.of_source
+        latent = replace(latent, family=units.family, bounds=bounds, source_prior_std=source_prior_std)
+        basis, extent = self.decoder.source_basis, (height * units.length, width * units.length)
+        basis = None if basis is None else basis.scaled(units.length)
+        return replace(self.decoder, latent=latent, extent=extent, source_basis=basis)
+
+    def with_readings(self, readings: Readings) -> Model:
+        """That of other readings at the same places and times, with the same noise: what was computed for these stays
+        so."""
+        return replace(self, likelihood=self.likelihood.with_values(readings.values))
 
     def in_its_units(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """What is said of coefficients, by their names, in the model's units."""
@@ -266,7 +282,7 @@ class Model:
         means, stds = self.likelihood.leave_one_out(parameters)
         mean, std = means.mean(0), torch.sqrt((stds**2 + means**2).mean(0) - means.mean(0) ** 2)
         if self.units is not None:
-            mean, std = mean * self.units.value, std * self.units.value
+            mean, std = mean * self._units_of_readings, std * self._units_of_readings
         if self.order is None:
             return mean, std
         of_case = self.order >= 0
@@ -295,158 +311,6 @@ class Model:
         if self.given_velocity is not None:
             return self.given_velocity.expand(len(parameters), -1, -1)
         return self.initial_states("velocity", whitened, parameters)
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """A case without a known initial state, in units of its own.
-
-    Args:
-        readings: all of them, those of the initial state included.
-        grid: the rectangle that was observed.
-        latent: the family, and its coefficients' bounds.
-        domain: the edges.
-        units: of all of these.
-        shortest: length that a prior was given; ``None`` where none was.
-    """
-
-    readings: Readings
-    grid: Grid
-    latent: Latent
-    domain: Domain
-    units: Units
-    shortest: float | None = None
-
-    @classmethod
-    def of(cls, case: Observation, latent: Latent, initial_noise_std: float, *priors: Spectrum | None) -> Problem:
-        """The problem of one case, with modes fine enough for the lengths that priors were given."""
-        readings = Readings.of(case, initial_noise_std)
-        units = Units.of(readings, case.grid, latent.family)
-        domain = case.domain or Domain.periodic()
-        lengths = [prior.shortest for prior in priors if prior is not None and prior.shortest is not None]
-        shortest = min(lengths) / units.length if lengths else None
-        return cls(units.readings(readings), units.grid(case.grid), units.latent(latent), domain, units, shortest)
-
-    def num_modes(self, *priors: Spectrum | None) -> int:
-        """Modes per half axis of the block that the case needs, for these priors."""
-        bands = [prior.num_modes for prior in priors if isinstance(prior, WhiteBand)]
-        return max(self._around.num_modes, *bands, 0 if self.latent.infers_source else self.latent.num_modes)
-
-    def model(
-        self,
-        num_modes: int,
-        *,
-        initial: Spectrum | None,
-        source: Spectrum | None,
-        trend: str,
-        velocity: Spectrum | None = None,
-    ) -> Model:
-        """The model with blocks of a given size; the priors are in the user's units."""
-        initial, source = self.units.spectrum(initial, "initial"), self.units.spectrum(source, "source")
-        velocity = self.units.spectrum(velocity, "velocity")
-        around, units = self._around.with_block(num_modes), self.units
-        return Model.with_unknown_start(
-            self.readings,
-            self.grid,
-            self.latent,
-            around,
-            initial=initial,
-            source=source,
-            velocity=velocity,
-            trend=trend,
-            units=units,
-        )
-
-    @cached_property
-    def _around(self) -> Embedding:
-        distance = typical_distance(self.readings.positions.numpy(), self.grid.extent)
-        distance = distance if self.shortest is None else min(distance, _WAVE_PER_LENGTH * self.shortest)
-        duration = float(self.readings.times.max())
-        return Embedding.of(self.grid, self.domain, self.latent.family, self.latent.bounds, duration, distance)
-
-
-def _default_source(latent: Latent, num_modes: int) -> Spectrum:
-    """The latent's own prior of the source, where somebody knows it."""
-    if latent.infers_source and latent.num_modes:
-        # the equation of a steady field makes it as smooth as it is; others only carry on what the source does
-        return Matern() if latent.family.order else WhiteBand(num_modes)
-    return WhiteBand(latent.num_modes, latent.source_prior_std)
-
-
-class _Levels(list[Level]):
-    """Levels that are inferred, and the columns that they have among the parameters."""
-
-    def __init__(self, latent: Latent):
-        super().__init__()
-        self._num_coefficients = latent.num_coefficients
-
-    def column(self, name: str, bounds: tuple[float, float]) -> int:
-        """A new level."""
-        self.append(Level(name, *bounds))
-        return self._num_coefficients + len(self) - 1
-
-    def noise(self, values: Tensor, std: Tensor, groups: Tensor, extra_variance: float) -> Noise:
-        """The noise of readings, with a level for each group in which it is not known."""
-        unknown = std.isnan()
-        if not bool(unknown.any()):
-            return Noise.given(std**2 + extra_variance)
-        column, numbers, size = torch.full_like(groups, -1), groups[unknown].unique().tolist(), _size(values)
-        for number in numbers:
-            name = "noise_std" if len(numbers) == 1 else f"noise_std_{number}"
-            column[unknown & (groups == number)] = self.column(name, (_NOISE[0] * size, _NOISE[1] * size))
-        known = torch.where(unknown, 0.0, std**2) + extra_variance
-        return Noise(known, column, torch.ones_like(std))
-
-
-@dataclass(frozen=True, eq=False)
-class _Scales:
-    """What the data suggest for levels that nobody gave."""
-
-    readings: Readings
-    grid: Grid
-    latent: Latent
-
-    def bounds(self, field: str, level: str) -> tuple[float, float]:
-        """Of a level of a field's prior."""
-        if level == "slope":
-            return _SLOPE
-        if level == "length":
-            distance = typical_distance(self.readings.positions.numpy(), self.grid.extent)
-            return _LENGTH[0] * distance, _LENGTH[1] * max(self.grid.extent)
-        low, high = _STRENGTH if field == "state" else _SOURCE_STRENGTH
-        size = _size(self.readings.values) / (1.0 if field == "state" else self._response(field))
-        return low * size, high * size
-
-    def _response(self, field: str) -> float:
-        """Of the longest wave to a source or a velocity, in the middle of the coefficients' bounds."""
-        k = wavenumbers((2, 2), (max(self.grid.extent),) * 2)
-        last = self.readings.times.max()[None]
-        middle = self.latent.bounds.mean(-1)[None]
-        response = response_of(self.latent.family, field)(k, last, middle)
-        return float(response.expand(1, 1, 2, 2)[0, 0, 0, 1].abs())
-
-
-def _field(field: str, spectrum: Spectrum, around: Embedding, levels: _Levels, scales: _Scales) -> UnknownPart:
-    """An unknown field, with a new level for each of its spectrum's that is inferred."""
-    columns = []
-    for name in spectrum.levels:
-        value = getattr(spectrum, name)
-        if isinstance(value, float | int):
-            columns.append(float(value))
-        else:
-            own = f"{'initial' if field == 'state' else field}_prior_{name}"
-            columns.append(levels.column(own, value or scales.bounds(field, name)))
-    unit, num_block = source_scale(around.num_modes) if field == "source" else 1.0, 2 * around.num_modes**2
-    modes = around.within(spectrum.num_modes) if isinstance(spectrum, WhiteBand) else around.up_to_the_finest()
-    return UnknownPart.of_spectrum(field, modes, num_block, spectrum, tuple(columns), around.extent, unit)
-
-
-def _size(values: Float[Tensor, " reading"]) -> float:
-    """How much readings vary: the unit of levels that nobody gave."""
-    size = float(values.std(correction=0)) or float(values.abs().max())
-    if not np.isfinite(size) or size == 0:
-        raise DataError("all readings are zero: nothing can be inferred of their noise; give it (noise_std)")
-    return size
 
 
 def _pack(latent: Latent, theta: Tensor, q: Tensor) -> Float[Tensor, "draw latent"]:

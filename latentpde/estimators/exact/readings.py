@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from latentpde.errors import DataError
@@ -27,6 +27,7 @@ class Readings:
         groups: number of the group that shares an unknown level of noise.
         cells: ``(height, width)`` of what each is the average over; zero for a point.
         order: number of each among the readings of the case; -1 for a cell of the initial state.
+        of_source: whether each is of the source, not of the field; those come last.
     """
 
     values: Float[Tensor, " reading"]
@@ -36,6 +37,7 @@ class Readings:
     groups: Int[Tensor, " reading"]
     cells: Float[Tensor, "reading 2"]
     order: Int[Tensor, " reading"]
+    of_source: Bool[Tensor, " reading"]
 
     @classmethod
     def of(cls, case: Observation, initial_noise_std: float = 0.0) -> Readings:
@@ -58,15 +60,15 @@ class Readings:
         times = case.times[where[:, 0]] if case.reading_times is None else case.reading_times[0][mask]
         groups = torch.zeros_like(where[:, 0]) if case.groups is None else case.groups[0][mask]
         cells = spacing * (case.observed == "pooled") * torch.ones_like(positions)
-        parts: list[tuple[Tensor, ...]] = [
-            (case.values[0][mask], positions, times, case.noise_std[0][mask], groups, cells, torch.arange(len(where)))
-        ]
+        of_source = torch.zeros_like(groups, dtype=torch.bool) if case.of_source is None else case.of_source[0][mask]
+        values, noise_std, order = case.values[0][mask], case.noise_std[0][mask], torch.arange(len(where))
+        parts: list[tuple[Tensor, ...]] = [(values, positions, times, noise_std, groups, cells, order, of_source)]
         if case.initial is not None:
             parts.append(_initial_cells(case, case.initial[0], initial_noise_std))
         columns = [torch.cat(column) for column in zip(*parts, strict=True)]
-        values, places, times = columns[0].numpy(), columns[1].numpy(), columns[2].numpy()
+        values, places, times, of_source = (columns[i].numpy() for i in (0, 1, 2, 7))
         # by time, then by place and value: the order in which somebody wrote them down does not matter
-        in_order = torch.from_numpy(np.lexsort((values, places[:, 1], places[:, 0], times)))
+        in_order = torch.from_numpy(np.lexsort((values, places[:, 1], places[:, 0], times, of_source)))
         return cls(*(column[in_order] for column in columns))
 
     def __len__(self) -> int:
@@ -82,4 +84,4 @@ def _initial_cells(case: Observation, initial: Tensor, noise_std: float) -> tupl
     positions = (where + 0.5) * spacing
     cells = spacing * (case.pooling != 1) * torch.ones_like(positions)
     zeros = torch.zeros(len(values), dtype=torch.long)
-    return values, positions, zeros.double(), torch.full_like(values, std), zeros, cells, zeros - 1
+    return values, positions, zeros.double(), torch.full_like(values, std), zeros, cells, zeros - 1, zeros.bool()

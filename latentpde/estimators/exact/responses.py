@@ -12,6 +12,7 @@ its amplitudes depend on the parameters and are part of the response.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -21,13 +22,13 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from latentpde.decoder import Decoder
-from latentpde.estimators.exact.fourier import Modes, as_wavenumbers, fold, is_even, phases, relevant_modes
+from latentpde.estimators.exact.fourier import Modes, all_waves, as_wavenumbers, fold, is_even, phases, relevant_modes
 from latentpde.estimators.exact.readings import Readings
-from latentpde.grid import Wavenumbers
+from latentpde.grid import Mirror, Wavenumbers
 from latentpde.latent import Latent, source_scale
 from latentpde.observation import Observation
 from latentpde.pde import Family
-from latentpde.spectra import Spectrum
+from latentpde.spectra import Spectrum, WhiteBand
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class Places:
         labels: row and column of each reading's cell, or the number of its sensor.
         grid_shape: of the cells; ``None`` for sensors.
         times: PDE time of each snapshot.
-        snapshots: which readings each snapshot has.
+        snapshots: which readings each snapshot has; after those of the times there may be one of the source.
         cells: ``(height, width)`` of what each reading is the average over, zero for a point; ``None`` where the modes'
             own attenuation says what all readings see of them.
     """
@@ -66,7 +67,9 @@ class Places:
     @classmethod
     def of_table(cls, readings: Readings) -> Places:
         """The places of any readings: those at the same time are a snapshot, those at the same place a sensor."""
-        times, counts = torch.unique_consecutive(readings.times, return_counts=True)
+        times, counts = torch.unique_consecutive(readings.times[~readings.of_source], return_counts=True)
+        num_of_source = readings.of_source.sum()[None]
+        counts = torch.cat([counts, num_of_source]) if bool(num_of_source) else counts
         labels = torch.unique(readings.positions, dim=0, return_inverse=True)[1]
         return cls(readings.positions, labels[:, None], None, times, _slices(counts.numpy()), readings.cells)
 
@@ -82,13 +85,10 @@ class Places:
     def num_snapshots(self) -> int:
         return len(self.snapshots)
 
-    def waves(self, k: Float[Tensor, "mode 2"]) -> Complex[Tensor, "reading mode"]:
-        """What readings see of modes of unit amplitude."""
-        waves = torch.exp(1j * phases(k, self.positions)).T
-        if self.cells is None or not bool(self.cells.any()):
-            return waves
-        along = torch.sinc(self.cells[:, None] * k / (2 * torch.pi))  # averages over the height, and over the width
-        return waves * along.prod(-1)
+    @property
+    def has_source(self) -> bool:
+        """Whether the last snapshot is of the source."""
+        return len(self.snapshots) > len(self.times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class UnknownPart:
     Args:
         field: ``"source"``, ``"state"`` or ``"velocity"``.
         modes: the unknown ones.
-        num_modes: of the whole block.
+        block_shape: of the whole block.
         amplitude: standard deviation of each mode's real and imaginary part, in units; where levels of a spectrum are
             inferred, the factor of its amplitude.
         unit: of the coefficients: a latent's source is not counted in Fourier coefficients.
@@ -180,7 +180,7 @@ class UnknownPart:
 
     field: str
     modes: Modes
-    num_modes: int
+    block_shape: tuple[int, int]
     amplitude: Float[Tensor, "*mode"]
     unit: float = 1.0
     spectrum: Spectrum | None = None
@@ -188,32 +188,37 @@ class UnknownPart:
     levels: tuple[int | float, ...] = ()
 
     @classmethod
-    def paper_source(cls, latent: Latent, observation: Observation) -> UnknownPart:
+    def paper_source(cls, latent: Latent, observation: Observation, mirror: Mirror) -> UnknownPart:
         """The source of the paper: white, of a known strength, on all modes of the latent's block."""
-        m = latent.num_modes
-        modes = Modes.of((2 * m, m), observation)
-        strength = torch.tensor(latent.source_prior_std, dtype=torch.float64)
-        return cls("source", modes, len(modes), strength, source_scale(m))
+        m, strength = latent.num_modes, torch.tensor(latent.source_prior_std, dtype=torch.float64)
+        modes = Modes.of((2 * m, m), observation, mirror)
+        if not mirror:
+            return cls("source", modes, (2 * m, m), strength, source_scale(m))
+        power = WhiteBand(m).power(as_wavenumbers(modes.k), observation.grid.extent, strength)[0]
+        unit = source_scale(m) * math.sqrt(mirror.num_images)
+        return cls("source", modes, (2 * m, m), modes.split * torch.sqrt(power) / unit, unit)
 
     @classmethod
-    def known_to(cls, std: Float[Tensor, "row col"], observation: Observation) -> UnknownPart:
+    def known_to(cls, std: Float[Tensor, "row col"], observation: Observation, mirror: Mirror) -> UnknownPart:
         """A state whose coefficients are known up to standard deviations, which are zero for some."""
-        modes = Modes.of((std.shape[-2], std.shape[-1]), observation).select(std.flatten() > 0)
-        return cls("state", modes, std.numel(), modes.split * std.flatten()[modes.index])
+        block_shape = (std.shape[-2], std.shape[-1])
+        modes = Modes.of(block_shape, observation, mirror)
+        modes = modes.select(std.flatten()[modes.index] > 0)
+        return cls("state", modes, block_shape, modes.split * std.flatten()[modes.index])
 
     @classmethod
     def of_spectrum(
         cls,
         field: str,
         modes: Modes,
-        num_modes: int,
+        block_shape: tuple[int, int],
         spectrum: Spectrum,
         levels: tuple[int | float, ...],
         extent: tuple[float, float],
         unit: float = 1.0,
     ) -> UnknownPart:
         """A field of which nothing is known but its spectrum."""
-        return cls(field, modes, num_modes, modes.split / unit, unit, spectrum, extent, levels)
+        return cls(field, modes, block_shape, modes.split / unit, unit, spectrum, extent, levels)
 
     @property
     def scale(self) -> Float[Tensor, " mode"]:
@@ -226,15 +231,15 @@ class UnknownPart:
         """Coefficients of the whole block, flat and in units, of the whitened ones; zero where they are known."""
         inferred = self.inferred_amplitude(as_wavenumbers(self.modes.k), parameters)
         values = self.amplitude * whitened
-        block = torch.zeros((len(whitened), self.num_modes), dtype=whitened.dtype)
-        block[:, self.modes.index] = values if inferred is None else values * inferred[:, 0]
-        return block
+        return self.modes.block(values if inferred is None else values * inferred[:, 0], self.block_shape)
 
     def inferred_amplitude(self, k: Wavenumbers, parameters: Float[Tensor, "batch parameter"]) -> Tensor | None:
         """The part of the modes' amplitude that depends on the parameters; ``None`` for one."""
         if self.spectrum is None:
             return None
-        columns = [parameters[:, c] if isinstance(c, int) else torch.as_tensor(c) for c in self.levels]
+        columns = [
+            parameters[:, c] if isinstance(c, int) else torch.tensor(c, dtype=torch.float64) for c in self.levels
+        ]
         power = self.spectrum.power(k, self.extent, *(c[..., None, None] for c in columns))
         return torch.sqrt(power).expand(len(parameters), 1, k.x.shape[-1])
 
@@ -263,8 +268,7 @@ class UnknownModes:
     def of(cls, latent: Latent, places: Places, fields: list[UnknownPart]) -> UnknownModes:
         """The modes of some unknown fields."""
         scale = torch.cat([part.scale for part in fields]) if fields else torch.zeros(0, dtype=torch.float64)
-        k = torch.cat([part.modes.k for part in fields]) if fields else torch.zeros((0, 2), dtype=torch.float64)
-        waves = scale * places.waves(k)
+        waves = scale * all_waves([part.modes for part in fields], places.positions, places.cells)
         parts = [(part, as_wavenumbers(part.modes.k)) for part in fields]
         return cls(latent.family, places, parts, scale, waves, is_even(latent))
 
@@ -283,6 +287,9 @@ class UnknownModes:
             response = response_of(self.family, part.field)(k, times, theta).expand(
                 len(theta), len(times), 1, k.x.shape[-1]
             )[:, :, 0]
+            if self.places.has_source:  # which the source is, and the state is not
+                own = torch.full((len(theta), 1, k.x.shape[-1]), float(part.field == "source"), dtype=response.dtype)
+                response = torch.cat([response, own], dim=1)
             amplitude = part.inferred_amplitude(k, parameters)
             found.append(response if amplitude is None else response * amplitude)
         if len(found) > 1 and any(part.is_complex() for part in found):
@@ -316,6 +323,18 @@ class UnknownModes:
         for t, here in enumerate(self.places.snapshots):
             total = total + response[:, t] * (dual[:, here].to(torch.complex128) @ self.waves[here])
         return total.conj().resolve_conj()
+
+    def all_readings(
+        self, parameters: Tensor, unknown: Complex[Tensor, "batch column unknown"]
+    ) -> Float[Tensor, "batch reading column"]:
+        """`readings` of several unknowns for each set of parameters."""
+        return torch.stack([self.readings(parameters, unknown[:, i]) for i in range(unknown.shape[1])], dim=-1)
+
+    def all_adjoints(
+        self, parameters: Tensor, dual: Float[Tensor, "batch reading column"]
+    ) -> Complex[Tensor, "batch column unknown"]:
+        """The transpose of `all_readings`."""
+        return torch.stack([self.adjoint(parameters, dual[..., i]) for i in range(dual.shape[-1])], dim=1)
 
     def prior_variance(self, parameters: Tensor) -> Float[Tensor, " reading"]:
         """Variance of the readings under the prior, without noise, for the first of the parameters."""

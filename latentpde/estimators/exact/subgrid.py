@@ -20,14 +20,22 @@ then also decides how far each of them is believed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from latentpde.grid import Grid, average_pool, mode_numbers, pointwise_variance, pooling_attenuation, wavenumbers
+from latentpde.grid import (
+    Grid,
+    Mirror,
+    average_pool,
+    mode_numbers,
+    pointwise_variance,
+    pooling_attenuation,
+    wavenumbers,
+)
 
 # Spectra of real states bend down: beyond the coarse Nyquist the slope is this much steeper than below it. With 1 the
 # intervals of propagated detail cover 88 to 93 % for each kind of initial state; see results/tuning/subgrid.json.
@@ -46,6 +54,7 @@ class Subgrid:
         level: ``A``, with wavenumbers in units of the fundamental of the longer side.
         slope: ``s``.
         steepening: how much steeper the slope is beyond the coarse Nyquist.
+        mirror: the symmetry of states between walls, of which ``grid`` then has the images too.
     """
 
     grid: Grid
@@ -53,6 +62,7 @@ class Subgrid:
     level: float
     slope: float
     steepening: float = STEEPENING
+    mirror: Mirror = field(default_factory=Mirror)
 
     @classmethod
     def fit(
@@ -133,7 +143,7 @@ class Subgrid:
         """Fine states whose averages are ``coarse``, one for each."""
         fine = self.fine
         white = torch.randn((len(coarse), *fine.shape), dtype=torch.float64, generator=generator)
-        u_hat = fine.analyse(white) * torch.sqrt(self.power * white[0].numel())
+        u_hat = self.mirror.fold(fine.analyse(white) * torch.sqrt(self.power * white[0].numel()))
         return u_hat + self.mean(coarse - average_pool(fine.synthesise(u_hat), self.factor))
 
     def mean(self, coarse: Float[Tensor, "*batch y x"]) -> Complex[Tensor, "*batch row col"]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from latentpde.errors import DataError
@@ -53,12 +53,14 @@ class Units:
     @classmethod
     def of(cls, readings: Readings, grid: Grid, family: Family) -> Units:
         """The spread of the readings, the longer side of the rectangle, and the time of the last reading."""
-        values = readings.values
+        of_field = ~readings.of_source
+        values = readings.values[of_field] if bool(of_field.any()) else readings.values
         size = float(values.std(correction=0)) or float(values.abs().max())
         if not np.isfinite(size) or size == 0:
             raise DataError("all readings are zero: nothing can be inferred of them")
         duration = float(readings.times.max())
-        return cls(family, size, max(grid.extent), duration if family.order and duration > 0 else 1.0)
+        time = duration if family.order and duration > 0 else 1.0
+        return cls(family, size if bool(of_field.any()) else size * time**family.order, max(grid.extent), time)
 
     @property
     def of_coefficients(self) -> Float[Tensor, " coefficient"]:
@@ -75,6 +77,8 @@ class Units:
             return 1.0
         if name.startswith("velocity"):
             return self.of_velocity
+        if name.startswith("noise_std_of_source"):
+            return self.of_source
         return self.of_source if name.startswith("source") else self.value
 
     @property
@@ -87,6 +91,11 @@ class Units:
         """One unit of the field's change in time."""
         return self.value / self.time
 
+    def of_readings(self, of_source: Bool[Tensor, " reading"]) -> Float[Tensor, " reading"]:
+        """One unit of each reading, of the field or of the source."""
+        units = torch.tensor([self.value, self.of_source], dtype=torch.float64)
+        return units[of_source.long()]
+
     def of_trend(self, num_columns: int) -> Float[Tensor, " column"]:
         """One unit of each of the trend's coefficients."""
         slope = self.value / self.length
@@ -94,12 +103,13 @@ class Units:
 
     def readings(self, readings: Readings) -> Readings:
         """The same in these units."""
+        unit = self.of_readings(readings.of_source)
         return replace(
             readings,
-            values=_rounded(readings.values / self.value),
+            values=_rounded(readings.values / unit),
             positions=_rounded(readings.positions / self.length),
             times=_rounded(readings.times / self.time),
-            noise_std=_rounded(readings.noise_std / self.value),
+            noise_std=_rounded(readings.noise_std / unit),
             cells=_rounded(readings.cells / self.length),
         )
 
@@ -111,7 +121,9 @@ class Units:
     def latent(self, latent: Latent) -> Latent:
         """The same in these units."""
         bounds = _rounded(latent.bounds / self.of_coefficients[:, None])
-        return replace(latent, bounds=bounds, source_prior_std=latent.source_prior_std / self.of_source)
+        source_prior_std = latent.source_prior_std / self.of_source
+        family = latent.family.in_units_of(self.length)
+        return replace(latent, family=family, bounds=bounds, source_prior_std=source_prior_std)
 
     def spectrum(self, spectrum: Spectrum | None, field: str) -> Spectrum | None:
         """A prior with the levels that are given in these units."""
@@ -122,7 +134,7 @@ class Units:
             value, unit = getattr(spectrum, name), self.of_level(f"{field}_prior_{name}")
             if value is not None:
                 changed[name] = tuple(v / unit for v in value) if isinstance(value, tuple) else value / unit
-        return replace(spectrum, **changed)
+        return replace(spectrum, margin=spectrum.margin / self.length, **changed)
 
     def coefficients(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Numbers, or pairs of them, by the coefficients' names."""

@@ -14,8 +14,9 @@ import latentpde as lp
 from latentpde.decoder import with_velocity
 from latentpde.estimators.exact.estimator import Exact
 from latentpde.estimators.exact.initial_state import InitialState
-from latentpde.estimators.exact.model import Model, Problem
+from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.parameters import Parameters
+from latentpde.estimators.exact.problem import Problem
 from latentpde.grid import wavenumbers
 from latentpde.latent import Latent
 from latentpde.pde import get_family
@@ -157,7 +158,7 @@ def test_the_mean_of_the_readings_has_the_given_velocity():
         ("advection_diffusion", {"velocity": "Matern()"}, "order 1 in time"),
         ("klein_gordon", {"velocity": np.zeros((3, 3))}, "they must agree"),
         ("klein_gordon", {"velocity": "rest"}, "Matern"),
-        ("klein_gordon", {"velocity": np.zeros((8, 8)), "domain": "open"}, "periodic edges"),
+        ("klein_gordon", {"velocity": np.zeros((8, 8)), "domain": "open"}, "edges that are not open"),
         ("klein_gordon", {"velocity": np.zeros((8, 8)), "method": "map"}, "at rest"),
     ],
 )

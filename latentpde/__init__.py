@@ -31,6 +31,7 @@ _HOMES = {
     "reconstruct": "latentpde.estimators",
     "reconstruct_many": "latentpde.scheduling.reconstruct",
     "register_family": "latentpde.pde",
+    "suggest": "latentpde.questions.design",
     "simulate": "latentpde.simulation",
 }
 

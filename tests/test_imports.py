@@ -35,13 +35,17 @@ MAY_IMPORT = {
     "diffusion": ("core",),
     "nn": ("core", "io", "diffusion"),
     "estimators": ("core", "diffusion", "nn"),
+    "questions": ("core", "estimators"),
     "training": ("core", "io", "simulation", "diffusion", "nn", "estimators"),
     "scores": ("core", "simulation", "estimators"),
-    "report": ("core", "io", "simulation", "scores"),
+    "report": ("core", "io", "simulation", "scores", "questions"),
     "scheduling": ("core", "io", "simulation", "estimators"),
-    "bench": ("core", "io", "simulation", "estimators", "scores", "report", "scheduling"),
+    "bench": ("core", "io", "simulation", "estimators", "questions", "scores", "report", "scheduling"),
     "demo": ("core", "io", "estimators", "scores", "report"),
-    "cli": ("core", "io", "simulation", "estimators", "training", "scores", "report", "scheduling", "bench", "demo"),
+    "cli": (
+        *("core", "io", "simulation", "estimators", "questions", "training", "scores", "report", "scheduling", "bench"),
+        "demo",
+    ),
 }
 #: Methods of the core's classes that import a room above it, when they are called.
 DOORS = {

@@ -22,6 +22,7 @@ from latentpde.cli.interrupts import send_lost_interrupts_again
 from latentpde.cli.list import list_
 from latentpde.cli.reconstruct import reconstruct
 from latentpde.cli.simulate import simulate
+from latentpde.cli.suggest import suggest
 from latentpde.cli.train import train
 from latentpde.errors import DataError, LatentPDEError, LatentPDEWarning
 from latentpde.memory import keep_freed_memory
@@ -37,7 +38,7 @@ app = typer.Typer(
 )
 
 
-for _command in (demo, simulate, reconstruct, evaluate, bench, train):
+for _command in (demo, simulate, reconstruct, suggest, evaluate, bench, train):
     app.command(cls=Command)(_command)
 app.command("list", cls=Command)(list_)
 

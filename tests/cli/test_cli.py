@@ -15,7 +15,7 @@ from latentpde import __version__
 from latentpde.estimators import reconstruct
 from latentpde.posterior import Posterior
 
-COMMANDS = ["demo", "simulate", "reconstruct", "evaluate", "bench", "train", "list"]
+COMMANDS = ["demo", "simulate", "reconstruct", "suggest", "evaluate", "bench", "train", "list"]
 
 
 # The main path, as a new user walks it

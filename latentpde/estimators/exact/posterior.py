@@ -318,6 +318,14 @@ class ExactPosterior(LatentPosterior):
         self.observation.require_case(case)
         return self.make_models(self.observation[case : case + 1], self.prior)[0]
 
+    def node_means(self, case: int, points: Tensor, times: Tensor, num: int) -> Float[Tensor, "node point"]:
+        """Conditional means of the field of a case at places, each at its time on the user's clock, for some of the
+        nodes that the mean averages over."""
+        states, trend = self.mean_initial_hat[case], self.mean_trend[case][:num]
+        states = states[:num] if states.ndim == 3 else states[None]
+        with torch.no_grad():
+            return self._draws_at(self.mean_z[case, :num], states, trend, points, times - self.observation.start)
+
     def of_nodes(self, case: int, chosen: Bool[np.ndarray, " node"]) -> ExactPosterior:
         """One case with its mean over some of the nodes alone, such as those of one mode."""
         one, states = slice(case, case + 1), self.mean_initial_hat[case]

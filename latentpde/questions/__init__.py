@@ -1,0 +1,1 @@
+"""What an exact posterior can tell beyond the field: which PDE, is it wrong, what is known, where next."""

@@ -1,4 +1,4 @@
-"""The options of `latentpde reconstruct` that hold readings out before the run."""
+"""The options of `latentpde reconstruct` for those who are to believe it: held-out readings, a threshold."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Share = Annotated[
     float | None,
     typer.Option("--holdout", help="Share of the readings to hold out, predict and score first, such as 0.1."),
+]
+Threshold = Annotated[
+    float | None, typer.Option(help="Also give the probability that the field lies above this, in its unit.")
 ]
 WholeStations = Annotated[bool, typer.Option("--holdout-groups", help="Hold out whole stations, not single readings.")]
 

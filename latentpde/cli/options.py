@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from enum import StrEnum
 from typing import Annotated, Any
@@ -83,5 +84,5 @@ def check_range(value: float | None, option: str, wanted: str, low: float, high:
 
 
 def command_line() -> str:
-    """The command as it was given, for the record; names that are not UTF-8 are escaped."""
-    return " ".join(["latentpde", *sys.argv[1:]]).encode("utf-8", "backslashreplace").decode()
+    """The command as it was given, ready to paste, for the record; names that are not UTF-8 are escaped."""
+    return shlex.join(["latentpde", *sys.argv[1:]]).encode("utf-8", "backslashreplace").decode()

@@ -13,7 +13,7 @@ import typer
 
 from latentpde.cli import model, reading
 from latentpde.cli.chunks import Chunk, Resume, Scheduler, Workers, is_store, reconstruct_store, require_store
-from latentpde.cli.holdout import Share, WholeStations, check_holdout, run_holdout
+from latentpde.cli.holdout import Share, Threshold, WholeStations, check_holdout, run_holdout
 from latentpde.cli.options import (
     MOST,
     AsJson,
@@ -81,7 +81,8 @@ def reconstruct(
     keep_draws: Annotated[bool, typer.Option("--keep-draws", help="Also write every draw.")] = False,
     holdout: Share = None,
     holdout_groups: WholeStations = False,
-    report: Annotated[Path | None, typer.Option(help="Also write a report page about the first case.")] = None,
+    threshold: Threshold = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report, a page that needs no network.")] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     chunk: Chunk = None,
@@ -106,6 +107,7 @@ def reconstruct(
 
     method = DEFAULT_METHOD if method is None else method
     check_holdout(holdout, holdout_groups)
+    check_range(threshold, "--threshold", "a finite number", -LARGEST, LARGEST)
     check_range(noise_std, "--noise-std", f"positive and finite, at least {SMALLEST:g}", SMALLEST, LARGEST)
     for one in time or []:
         check_range(one, "--time", f"finite and not negative, at most {LATEST:g}", 0.0, LATEST)
@@ -157,8 +159,10 @@ def reconstruct(
     }
     require_store(output, workers=workers, scheduler=scheduler, chunk=chunk, resume=resume)
     if is_store(output) and not of_files and (len(observed) > 1 or holds_cases(observed[0])):
-        if report is not None or fine_initial is not None or holdout is not None:
-            raise UsageError("--report, --holdout and --fine-initial are for a NetCDF file, not for a Zarr store")
+        if any(one is not None for one in (report, fine_initial, holdout, threshold)):
+            raise UsageError(
+                "--report, --holdout, --threshold and --fine-initial are for a NetCDF file, not for a Zarr store"
+            )
         return reconstruct_store(
             observed,
             output,
@@ -193,7 +197,7 @@ def reconstruct(
     with ExitStack() as stack:
         stack.enter_context(progress("decode and write", 1, show=not quiet))
         # decoded once: the file and the page show the same numbers
-        summary = Summary.of(posterior, resolution, draws_of=draws_of)
+        summary = Summary.of(posterior, resolution, draws_of=draws_of, threshold=threshold)
         dataset = summary_to_dataset(posterior, summary, keep_draws)
         dataset = dataset if held_out is None else dataset.merge(held_out.to_dataset())
         # all that is written is made before any is put in place
@@ -203,7 +207,8 @@ def reconstruct(
         if report is not None:
             from latentpde.report.page import write_report
 
-            write_report(posterior, stack.enter_context(atomic_path(report)), summary=summary)
+            extras = {"holdout": held_out, "threshold": threshold, "command": command_line()}
+            write_report(posterior, stack.enter_context(atomic_path(report)), summary=summary, **extras)
     if as_json:
         done = {"output": str(output), "num_cases": len(observation), "method": posterior.method}
         scores = {} if held_out is None else {"holdout": held_out.scores.to_dict("index")}

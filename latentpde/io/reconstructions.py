@@ -32,6 +32,7 @@ _VARIABLES = {
     "quantiles": (("case", "quantile", "y", "x"), "pointwise quantiles"),
     "source_mean": (_FIELD, "posterior mean of the source"),
     "source_std": (_FIELD, "posterior standard deviation of the source"),
+    "probability_above": (_FIELD, "probability that the field lies above the threshold"),
     "draws": (("case", "draw", "y", "x"), "posterior draws of the field"),
 }
 
@@ -89,6 +90,8 @@ def summary_to_dataset(posterior: Posterior, summary: Summary, keep_draws: bool 
     dataset = dataset if observation.batched else dataset.isel(case=0)
     if isinstance(posterior, PDEPosterior):
         dataset = dataset.merge(_coefficients(posterior))
+    if summary.threshold is not None:
+        dataset["probability_above"].attrs |= {"threshold": summary.threshold, "units": "1"}
     if posterior.has_spread:
         dataset["quantiles"].attrs["comment"] = posterior.quantiles_note
     prints = np.array(observation.fingerprints, dtype=np.int64)

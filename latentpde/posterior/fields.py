@@ -79,6 +79,13 @@ class FieldPosterior(Posterior):
         std = torch.sqrt(variance if grid == self.native else _linear(_linear(variance, grid, 0), grid, 1))
         return Spread(std, gaussian_quantiles(self.means(cases, grid, times, draws), std, levels))
 
+    def exceedances(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], threshold: float
+    ) -> Float[Tensor, "case time y2 x2"]:
+        if self.variance is None:
+            return super().exceedances(cases, grid, times, threshold)
+        return torch.special.ndtr((self.means(cases, grid, times) - threshold) / self.spreads(cases, grid, times).std)
+
     def _on(self, grid: Grid, values: Tensor) -> Tensor:
         # samples on the method's own grid are kept as they are, what lies at its Nyquist included
         return values if grid == self.native else resample(values, self.native, grid)

@@ -14,11 +14,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.decoder import as_times
+from latentpde.errors import UsageError
 from latentpde.grid import Grid
 from latentpde.needs import require_memory
 from latentpde.observation import Observation, some_of
 from latentpde.posterior.fit import fit_warnings, misfits, readings_of
 from latentpde.posterior.spread import QUANTILES, Spread, interval_probability, spread_over_draws
+from latentpde.validation import Real, check_value
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -111,6 +113,21 @@ class Posterior(ABC):
         """
         return spread_over_draws(self.fields(cases, grid, times) if draws is None else draws, levels)
 
+    def spread_fields(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"]
+    ) -> Float[Tensor, "case draw time y x"]:
+        """The draws that the spread is taken over, `num_spread_draws` of them; arguments as those of `means`."""
+        return self.fields(cases, grid, times)
+
+    def exceedances(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"], threshold: float
+    ) -> Float[Tensor, "case time y x"]:
+        """Probability that the field lies above a threshold; see `probability_above`, and `means` for arguments."""
+        if not self.has_spread:
+            return torch.full_like(self.means(cases, grid, times), torch.nan)
+        parts = [(self.spread_fields(cases, grid, time) > threshold).double().mean(1) for time in times.split(1)]
+        return torch.cat(parts, dim=1)
+
     @property
     def num_spread_draws(self) -> int:
         """Draws that standard deviation and quantiles are taken over: those that are kept, unless the method has more
@@ -173,6 +190,18 @@ class Posterior(ABC):
         """One case in a line: whether it is to be trusted."""
         found = self.warnings(case)
         return f"not to be trusted. {found[0]}" if found else "trusted"
+
+    def levels_of(self, case: int) -> dict[str, Float[np.ndarray, " draw"]]:
+        """Draws of what was inferred beside the coefficients, such as the noise's level, by name; mostly nothing."""
+        return {}
+
+    def leave_one_out(self, case: int = 0) -> xr.Dataset:
+        """Each reading of a case beside what all others predict for it; raises `UsageError` where a method cannot tell.
+
+        Args:
+            case: its number, from 0.
+        """
+        raise UsageError(f"{self.method} does not predict readings from the others; the method exact does")
 
     def noise_stds(self, case: int, observation: Observation | None = None) -> Float[Tensor, " reading"]:
         """Standard deviation of the noise of each reading of a case, as it was given or, by a method that infers it, as
@@ -238,6 +267,23 @@ class Posterior(ABC):
 
         return self._map("quantiles", decode, resolution, times, ("quantile",)).assign_coords(quantile=list(levels))
 
+    def probability_above(
+        self, threshold: float, resolution: Resolution = None, times: Sequence[float] | None = None
+    ) -> xr.DataArray:
+        """Probability that the field lies above a threshold, at each point by itself; NaN for a point estimate.
+
+        Args:
+            threshold: in the unit of the readings.
+            resolution, times: as those of `mean`.
+        """
+        check_value(Real, threshold, "threshold")
+
+        def decode(cases: slice, grid: Grid, when: Tensor) -> Tensor:
+            return self.exceedances(cases, grid, when, threshold)
+
+        array = self._map("probability_above", decode, resolution, times)
+        return array.assign_attrs(threshold=threshold)
+
     def summary(self, resolution: Resolution = None, keep_draws: bool = False) -> xr.Dataset:
         """Everything that ``out.nc`` holds, decoded once.
 
@@ -264,18 +310,20 @@ class Posterior(ABC):
         dataset = self.summary(resolution, keep_draws).assign_attrs(history=command or "latentpde.reconstruct")
         write_reconstruction(dataset, self.observation, path)
 
-    def report(self, path: str | Path, truth=None, case: int = 0, resolution: Resolution = None) -> None:
-        """Write a self-contained page about one case.
+    def report(self, path: str | Path, *, case: int | None = None, resolution: Resolution = None, **extras) -> None:
+        """Write a self-contained page: summary, maps in time, coefficients, source, fit, assumptions.
 
         Args:
             path: of the page, which is replaced only when the new one is complete.
-            truth: the true field, ``([case,] [time,] y, x)`` on any grid; adds the error and scores.
-            case: its number, from 0.
-            resolution: as that of `mean`; by default the truth's own where there is one.
+            case: the number of a single case, from 0; all of them by default.
+            resolution: of the maps at most; as fine as a page can hold by default.
+            extras: ``truth``, the true field ``([case,] [time,] y, x)`` on any grid, adds the error and scores;
+                ``holdout`` the scores of held-out readings, which `latentpde.holdout` makes; ``threshold`` the
+                probability of lying above it; ``command`` what made the result.
         """
         from latentpde.report.page import write_report
 
-        write_report(self, path, truth=truth, case=case, resolution=resolution)
+        write_report(self, path, case=case, resolution=resolution, **extras)
 
     def _map(
         self,

@@ -37,6 +37,8 @@ class Summary:
         source_mean: the posterior mean of the source; ``None`` where the method knows no PDE.
         source_std: its standard deviation.
         draws: of the field, for those cases of which they were to be kept.
+        threshold: in the unit of the readings, where one was asked about.
+        probability_above: that the field lies above it.
     """
 
     cases: range
@@ -47,6 +49,8 @@ class Summary:
     source_mean: Float[np.ndarray, "case y x"] | None
     source_std: Float[np.ndarray, "case y x"] | None
     draws: dict[int, Float[np.ndarray, "draw y x"]]
+    threshold: float | None = None
+    probability_above: Float[np.ndarray, "case y x"] | None = None
 
     @classmethod
     def of(
@@ -56,6 +60,7 @@ class Summary:
         *,
         cases: range | None = None,
         draws_of: Collection[int] = (),
+        threshold: float | None = None,
     ) -> Summary:
         """Decode a posterior.
 
@@ -64,6 +69,7 @@ class Summary:
             resolution: cells along the shorter side, or ``(ny, nx)``; by default as `Posterior.grid` has it.
             cases: consecutive ones; all by default.
             draws_of: cases whose draws are kept; a hundred draws of one case at 128 x 128 take 13 MB.
+            threshold: to give the probability of lying above it, too.
         """
         cases = range(posterior.observation.num_cases) if cases is None else cases
         for case in (*cases, *draws_of):
@@ -72,14 +78,20 @@ class Summary:
         columns: dict[str, list[np.ndarray]] = {}
         with torch.no_grad():
             for some in posterior.parts(grid, cases=cases):
-                for name, values in _of_part(posterior, some, grid, draws_of, kept).items():
+                for name, values in _of_part(posterior, some, grid, draws_of, kept, threshold).items():
                     columns.setdefault(name, []).append(values)
         found = {name: np.concatenate(parts) for name, parts in columns.items()}
-        return cls(cases=cases, grid=grid, draws=kept, **{"source_mean": None, "source_std": None, **found})
+        found = {"source_mean": None, "source_std": None, **found}
+        return cls(cases=cases, grid=grid, draws=kept, threshold=threshold, **found)
 
 
 def _of_part(
-    posterior: Posterior, cases: slice, grid: Grid, draws_of: Collection[int], kept: dict[int, np.ndarray]
+    posterior: Posterior,
+    cases: slice,
+    grid: Grid,
+    draws_of: Collection[int],
+    kept: dict[int, np.ndarray],
+    threshold: float | None,
 ) -> dict[str, np.ndarray]:
     """All of a few cases but their draws, which go to ``kept`` where they are wanted."""
     last = posterior.observation.times[-1:]
@@ -94,6 +106,8 @@ def _of_part(
         if case in draws_of:
             kept[case] = draws[i, :, 0].numpy().copy()  # not a view, which would keep all of the part
     del draws
+    if threshold is not None:
+        found["probability_above"] = posterior.exceedances(cases, grid, last, threshold)[:, 0]
     if isinstance(posterior, PDEPosterior):
         sources = posterior.sources(cases, grid)
         found["source_mean"] = posterior.source_means(cases, grid, sources)

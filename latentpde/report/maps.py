@@ -44,6 +44,8 @@ class FieldMap:
         limit: the end of the colour scale, positive; the scale begins at ``-limit``, or at zero.
         positions: ``(y, x)`` of values that are not on cells.
         signed: whether the scale has two sides.
+        low: the beginning of the scale, where it is neither.
+        colours: matplotlib's name for them, where they are not those of the two kinds.
     """
 
     title: str
@@ -52,10 +54,13 @@ class FieldMap:
     limit: float
     positions: np.ndarray | None = None
     signed: bool = True
+    low: float | None = None
+    colours: str | None = None
 
     def draw(self, axes: Axes) -> ScalarMappable:
         """Draw it, and return what a colour bar needs."""
         low, cmap = (-self.limit, SIGNED_COLOURS) if self.signed else (0.0, MAGNITUDE_COLOURS)
+        low, cmap = low if self.low is None else self.low, self.colours or cmap
         colours = {"cmap": cmap, "vmin": low, "vmax": self.limit}
         (y0, x0), (height, width) = self.grid.origin, self.grid.extent
         box = (x0, x0 + width, y0, y0 + height)

@@ -1,4 +1,8 @@
-"""One self-contained page about one case: what was observed, what was reconstructed, and how sure it is."""
+"""One self-contained page about a reconstruction: what was read, what was found, how sure it is, what it rests on.
+
+A reader points at its maps for values, switches between quantities and slides through time; the numbers and the script
+for this are in the page, and nothing is fetched. It prints, and it is made for phones and dark screens too.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ import base64
 import io
 import json
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
@@ -16,53 +20,62 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 import latentpde
+from latentpde.frame import Frame
 from latentpde.io.files import atomic_path, check_writable
-from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
-from latentpde.posterior.spread import QUANTILES, interval_probability
 from latentpde.posterior.summary import Summary
-from latentpde.report.fields import (
-    CaseFields,
-    case_fields,
-    observation_maps,
-    plot_coefficients,
-    psd_figure,
-    reconstruction_maps,
-    shown_snapshots,
-    source_maps,
-)
-from latentpde.report.maps import map_figure
-from latentpde.report.render import render
-from latentpde.report.style import WIDTH
-from latentpde.scores.metrics import PSD_FLOOR, ensemble_size, score
+from latentpde.report import charts, tables, words
+from latentpde.report.fields import CaseFields, case_fields, psd_figure
+from latentpde.report.film import Film, make_film, packed
+from latentpde.report.maps import FieldMap, map_figure
+from latentpde.report.render import read_template, render
+from latentpde.report.scored import score_rows
+from latentpde.report.source import source_film
+from latentpde.scores.truth import last_true_field
 
-NARROW = 3.8  # inches: what a phone shows at full size
-_TIMES, _MINUS = "\u00d7", "\u2212"
-_READINGS = {
-    "lowres-solve": "cells of a coarse-grid solution",
-    "pooled": "cell averages",
-    "point": "point sensors",
-}
+if TYPE_CHECKING:
+    from latentpde.scores.holdout import Holdout
+
+MOST_CASES = 60  # that have a section of their own
+#: Colours of the page's scales, by matplotlib's names.
+COLOURS = {"value": "viridis", "signed": "RdBu_r", "spread": "YlOrBr", "probability": "YlGnBu"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extras:
+    """What a page shows beside the posterior.
+
+    Args:
+        truth: the true field, ``([case,] [time,] y, x)`` on any grid; adds the error and the scores.
+        holdout: scores of held-out readings.
+        threshold: in the unit of the readings; adds the probability of lying above it.
+        command: that made the result, so that it can be repeated.
+    """
+
+    truth: Any = None
+    holdout: Holdout | None = None
+    threshold: float | None = None
+    command: str = ""
 
 
 def write_report(
     posterior: Posterior,
     path: str | Path,
     *,
-    truth=None,
-    case: int = 0,
+    case: int | None = None,
     resolution: Resolution = None,
     summary: Summary | None = None,
+    **extras: Any,
 ) -> None:
     """Write an HTML page that needs nothing but itself.
 
     Args:
         posterior: what to report on; sections that it has nothing to say about are left out.
         path: replaced only when the page is complete.
-        truth: the true field, ``([case,] [time,] y, x)`` on any grid; adds the error and the scores.
-        case: its number, from 0.
-        resolution: of the maps; by default the truth's own, else the posterior's.
-        summary: where the posterior is decoded already, with the draws of this case: its numbers are shown.
+        case: the number of a single case, from 0; all of them by default.
+        resolution: cells along the shorter side of the maps at most; as many as a page holds by default.
+        summary: where the posterior is decoded already.
+        extras: the arguments of `Extras`.
 
     `Posterior.report` is the short way to it:
 
@@ -75,7 +88,7 @@ def write_report(
     True
     """
     check_writable(path)
-    page = render_report(posterior, truth=truth, case=case, resolution=resolution, summary=summary)
+    page = render_report(posterior, case=case, resolution=resolution, summary=summary, **extras)
     with atomic_path(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
@@ -83,68 +96,182 @@ def write_report(
 def render_report(
     posterior: Posterior,
     *,
-    truth=None,
-    case: int = 0,
+    case: int | None = None,
     resolution: Resolution = None,
     summary: Summary | None = None,
+    **extras: Any,
 ) -> str:
     """The page itself; arguments as those of `write_report`."""
-    fields = case_fields(posterior, case, truth, resolution, summary)
-    latent = posterior if isinstance(posterior, PDEPosterior) else None
+    given, observation = Extras(**extras), posterior.observation
+    if case is not None:
+        observation.require_case(case)
+    cases = range(observation.num_cases)[:MOST_CASES] if case is None else range(case, case + 1)
+    finest = min(resolution) if isinstance(resolution, tuple) else resolution
+    if finest is None and summary is not None:
+        finest = min(summary.grid.shape)
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "latentpde"  # the same posterior gives the same bits
-        figures = _figures(posterior, latent, fields, case)
+        shown = [_case(posterior, one, len(cases), finest, summary, given) for one in cases]
+    repeat, language = words.repeated(posterior, given.command)
     return render(
         "report.html",
         {"subscripts": _subscripts},
-        family=latent.latent.family if latent else None,
-        facts=_facts(posterior, latent, fields, case),
-        has_spread=fields.has_spread,
-        has_truth=fields.truth is not None,
-        num_hidden=len(posterior.observation.times) - len(shown_snapshots(posterior.observation)),
-        observation=posterior.observation,
-        time=_number(posterior.observation.times[-1]),
+        title=_title(posterior),
+        family=posterior.latent.family if isinstance(posterior, PDEPosterior) else None,
         method=posterior.method,
-        figures=figures,
-        coefficients=_coefficients(latent, case) if latent else None,
-        has_source=latent is not None and latent.latent.num_modes > 0,
-        scores=_scores(fields) if fields.truth is not None else None,
-        diagnostics=_diagnostics(posterior, case),
-        warnings=posterior.warnings(case),
-        settings=_json(_settings(posterior, latent, fields, case)),
+        cases=shown,
+        overview=_overview(posterior, len(cases)),
+        repeat=repeat,
+        language=language,
+        settings=_json(_settings(posterior)),
         version=latentpde.__version__,
+        colours=_for_script({name: _colour_table(name) for name in COLOURS}),
+        css=Markup(read_template("report.css")),
+        script=Markup(read_template("report.js")),
     )
 
 
-def _figures(
-    posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields, case: int
-) -> dict[str, dict[str, Any]]:
-    """Each figure at two widths: for a screen, and for a phone."""
-    coarse = posterior.observation.grid
-    steady = latent is not None and latent.latent.family.order == 0
-    initial = "Coarse right-hand side u0" if steady else "Coarse initial state"
-    maps = {
-        "observed": observation_maps(posterior.observation, case, initial),
-        "field": reconstruction_maps(fields),
+def _case(
+    posterior: Posterior, case: int, num_cases: int, finest: int | None, summary: Summary | None, given: Extras
+) -> dict[str, Any]:
+    """All that the page shows of one case."""
+    observation = posterior.observation
+    truth = None if given.truth is None else last_true_field(given.truth, observation, case)
+    film = make_film(
+        posterior,
+        case,
+        resolution=finest,
+        threshold=given.threshold,
+        truth=truth,
+        num_cases=num_cases,
+        most_frames=24 if num_cases < 4 else 8,
+    )
+    odd = tables.outliers(posterior, case)
+    alone = num_cases == 1
+    fields = None
+    if truth is not None or (alone and observation.positions is None):
+        at_hand = summary if summary is not None and case in summary.draws else None
+        fields = case_fields(posterior, case, given.truth, finest if truth is None else None, at_hand)
+    holdout = given.holdout if alone else None  # its scores are of all cases together
+    return {
+        "case": case,
+        "has_spread": posterior.has_spread,
+        "warnings": posterior.warnings(case),
+        "summary": words.summary(posterior, film, holdout, given.threshold, len(odd or ())),
+        "short": words.short(posterior, film),
+        "data": _for_script(packed(film, posterior, odd or {})),
+        "num_frames": len(film.times),
+        "film_note": words.film_note(posterior, film),
+        "has_dots": bool(len(film.times)),
+        "still": _still(film) if case == 0 or alone else "",
+        "holdout": _holdout(holdout, observation.frame or Frame()) if holdout else None,
+        "scores": score_rows(fields) if fields is not None and truth is not None else None,
+        "parameters": [
+            {**one.row(), "chart": charts.density(one.draws, one.bounds, f"Distribution of {one.name}")}
+            for one in tables.parameters(posterior, case)
+        ],
+        "source": _source(posterior, case, film),
+        "fit": _fit(posterior, case, odd),
+        "assumptions": words.assumptions(posterior, case),
+        "psd": _psd(fields, posterior) if fields is not None and alone and observation.positions is None else None,
+        "diagnostics": tables.diagnostics(posterior, case),
     }
-    if latent and latent.latent.num_modes:
-        maps["source"] = source_maps(fields)
-    figures = {name: _both(lambda width, group=group: map_figure(group, width)) for name, group in maps.items()}
-    if latent:
-        figures["coefficients"] = _both(lambda width: plot_coefficients(latent, case, width=width))
-    figures["psd"] = _both(lambda width: psd_figure(fields, coarse, width=min(width, 6.5)))
-    return figures
 
 
-def _both(draw: Callable[[float], Figure]) -> dict[str, Any]:
-    return {name: _image(_svg(draw(width))) for name, width in (("wide", WIDTH), ("narrow", NARROW))}
+def _title(posterior: Posterior) -> str:
+    frame = posterior.observation.frame or Frame()
+    name = "Field" if frame.value == "value" else frame.value_attributes.get("long_name", frame.value)
+    return f"{name[:1].upper()}{name[1:]} reconstructed from sparse readings"
+
+
+def _overview(posterior: Posterior, num_shown: int) -> str:
+    num, bad = posterior.observation.num_cases, sum(bool(posterior.warnings(c)) for c in range(num_shown))
+    trusted = f"{bad} of them come with a warning" if bad else "none of them comes with a warning"
+    more = f"; the first {num_shown} have a section here" if num_shown < num else ""
+    return f"{num} cases, each reconstructed by itself; {trusted}{more}."
+
+
+def _holdout(holdout: Holdout, frame: Frame) -> dict[str, Any]:
+    table = holdout.readings
+    chart = charts.predicted_and_read(
+        table["mean"].to_numpy(),
+        table["std"].to_numpy(),
+        table["value"].to_numpy(),
+        frame.value_unit,
+        "Held-out readings against what was predicted for them",
+    )
+    rows = [
+        {
+            "name": str(name),
+            "cells": [
+                "not said"
+                if not np.isfinite(v)
+                else f"{100 * v:.0f} %"
+                if column == "coverage90"
+                else words.number(v, 3)
+                for column, v in row.items()
+            ],
+        }
+        for name, row in holdout.scores.to_dict("index").items()
+    ]
+    return {"sentence": holdout.sentence, "num_kept": holdout.num_kept, "rows": rows, "chart": chart}
+
+
+def _score(value: float, column: str) -> str:
+    if not np.isfinite(value):
+        return "not said"
+    return f"{100 * value:.0f} %" if column == "coverage90" else words.number(value, 3)
+
+
+def _fit(posterior: Posterior, case: int, odd: dict[int, float] | None) -> dict[str, Any] | None:
+    if odd is None:
+        return None
+    z = tables.z_scores(posterior, case)
+    assert z is not None
+    chart = charts.histogram_of_z(z, "Histogram of z-scores of the readings, each predicted from the others")
+    many = f"; the {tables.MOST_OUTLIERS} worst are listed" if len(odd) > tables.MOST_OUTLIERS else ""
+    found = (
+        f"{len(odd)} of {len(z)} readings lie more than {tables.OUTLIER} standard deviations from what the others and "
+        f"the PDE predict for them, ringed in orange on the map{many}. Look at these first: a bad instrument, a wrong "
+        "unit, or something that the equation does not know."
+        if odd
+        else f"All {len(z)} readings lie within {tables.OUTLIER} standard deviations of what the others predict."
+    )
+    spread = (
+        f" Each reading was predicted from all others: their z-scores have a standard deviation of {z.std():.2f}, "
+        "where 1 is expected (the dashed curve)."
+    )
+    return {"chart": chart, "sentence": found + spread, "rows": tables.outlier_rows(posterior, case, odd)}
+
+
+def _source(posterior: Posterior, case: int, film: Film) -> dict[str, Any] | None:
+    if not isinstance(posterior, PDEPosterior) or not posterior.latent.num_modes:
+        return None
+    found = source_film(posterior, case, film.grid)
+    if not np.nan_to_num(np.stack([layer.values for layer in found.layers])).any():
+        return None  # none was asked for
+    return {"data": _for_script(packed(found, posterior, {}) | {"stations": []}), "sentence": words.source(found)}
+
+
+def _still(film: Film) -> str:
+    """The last snapshot as a picture, for readers without scripts."""
+    maps = []
+    for layer in film.layers[:2]:
+        low, high, colours = film.scales[layer.scale]
+        values = np.ma.masked_invalid(layer.values[-1])
+        maps.append(FieldMap(layer.title, film.grid, values, high, low=low, colours=COLOURS[colours]))
+    return _image(_svg(map_figure(maps, 7.0)))["source"]
+
+
+def _psd(fields: CaseFields, posterior: Posterior) -> dict[str, Any]:
+    return _image(_svg(psd_figure(fields, posterior.observation.grid, width=6.5)))
 
 
 def _svg(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": None}
-    figure.savefig(buffer, format="svg", metadata=metadata, bbox_inches="tight", pad_inches=0.05)
+    figure.savefig(buffer, format="svg", metadata=metadata, bbox_inches="tight", pad_inches=0.05, transparent=True)
     return buffer.getvalue()
 
 
@@ -155,101 +282,19 @@ def _image(svg: bytes) -> dict[str, Any]:
     return {"source": source, "width": round(float(points[1]) * 4 / 3)}
 
 
-def _facts(posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields, case: int) -> dict[str, str]:
-    observation = posterior.observation
-    family = latent.latent.family if latent else None
-    steady = family is not None and family.order == 0
-    times = ", ".join(map(_number, observation.times[:8])) + (" …" if len(observation.times) > 8 else "")
-    noise = posterior.noise_stds(case).numpy()
-    known = not bool(observation.noise_std[case][observation.mask[case]].isnan().any())
-    return {
-        "Method": posterior.method,
-        "Estimate": _estimate(fields, float(np.median(noise))),
-        **({"Quantiles": posterior.quantiles_note} if fields.has_spread else {}),
-        "Readings": _readings(observation, case),
-        "Noise (standard deviation)": _range(noise) + ("" if known else ", inferred"),
-        "PDE time": "none (steady state)" if steady else times,
-        "Domain, width and height": f"{_number(fields.grid.extent[1])} {_TIMES} {_number(fields.grid.extent[0])}",
-        "Grid, width and height": f"{_shape(observation.grid)} observed, {_shape(fields.grid)} shown",
-        "Case": f"{case} (of {observation.num_cases}, counted from 0)",
-        "Seed": str(posterior.settings.get("seed", "not recorded")),
-        "LatentPDE version": latentpde.__version__,
-    }
+def _colour_table(name: str) -> str:
+    table = matplotlib.colormaps[COLOURS[name]](np.arange(256), bytes=True)[:, :3]
+    return base64.b64encode(np.ascontiguousarray(table).tobytes()).decode()
 
 
-def _estimate(fields: CaseFields, noise: float) -> str:
-    if not fields.has_spread:
-        return "point estimate, without uncertainty"
-    if len(fields.draws) == 1:
-        return "1 draw"
-    enough = int(ensemble_size(fields.draws, noise / 10))
-    return f"{len(fields.draws)} draws; the mean of {enough} would be known to a tenth of the noise"
-
-
-def _readings(observation: Observation, case: int) -> str:
-    count, places = int(observation.num_readings[case]), observation.mask[case].numel()
-    share = "" if observation.observed == "point" else f" of {places} ({100 * count / places:.1f} %)"
-    return f"{count}{share}, {_READINGS[observation.observed]}"
-
-
-def _coefficients(posterior: PDEPosterior, case: int) -> list[dict[str, str]]:
-    latent, spread = posterior.latent, posterior.coefficient_spread()
-    low, high = QUANTILES.index(0.05), QUANTILES.index(0.95)
-    rows = []
-    for k, (bounds, coefficient) in enumerate(zip(latent.bounds.tolist(), latent.family.coefficients, strict=True)):
-        row = {"name": coefficient.name, "meaning": coefficient.meaning, "unit": coefficient.unit}
-        row["bounds"] = f"{_number(bounds[0])} to {_number(bounds[1])}"
-        row["mean"] = _number(posterior.spread_thetas[case, :, k].mean())
-        if posterior.has_spread:
-            quantiles = spread.quantiles[case, :, k]
-            row |= {
-                "std": _number(spread.std[case, k]),
-                "q05": _number(quantiles[low]),
-                "q95": _number(quantiles[high]),
-            }
-        rows.append(row)
-    return rows
-
-
-def _scores(fields: CaseFields) -> list[tuple[str, str, str]]:
-    assert fields.truth is not None
-    values = score(fields.mean, fields.truth, fields.draws)
-    num_draws = len(fields.draws)
-    relative = values["rmse"] / (fields.truth.std() or np.nan)
-    rows = [
-        ("rmse", "RMSE", f"root mean square error; {100 * relative:.3g} % of the truth's standard deviation"),
-        ("mae", "MAE", "mean absolute error"),
-        ("psd", "PSD log error", f"decades between the power spectra, which are floored at {PSD_FLOOR:g}"),
-    ]
-    if num_draws > 1:
-        calibrated = f"{interval_probability(num_draws):.2f} if calibrated, with {num_draws} draws"
-        rows += [
-            ("crps", "CRPS (fair)", "error of the whole distribution, in the field's units; lower is better"),
-            ("coverage90", "Coverage of the 90 % interval", calibrated),
-            ("spread_error", "Spread over error", "1 if calibrated, below 1 if overconfident"),
-        ]
-    return [(label, _number(values[name]), meaning) for name, label, meaning in rows]
-
-
-def _diagnostics(posterior: Posterior, case: int) -> list[tuple[str, str]]:
-    rows = []
-    for name, value in posterior.diagnostics.items():
-        array = None if isinstance(value, str | dict) else np.asarray(value)
-        if array is not None and array.ndim and len(array) == posterior.observation.num_cases:
-            array = array[case]
-        rows.append((str(name).replace("_", " "), _short(value if array is None else array)))
-    return rows
-
-
-def _settings(posterior: Posterior, latent: PDEPosterior | None, fields: CaseFields, case: int) -> dict[str, Any]:
+def _settings(posterior: Posterior) -> dict[str, Any]:
     prior = {}
-    if latent:
-        layout = latent.latent
+    if isinstance(posterior, PDEPosterior):
+        layout = posterior.latent
         bounds = dict(zip(layout.family.coefficient_names, layout.bounds.tolist(), strict=True))
         prior = {"family": layout.family.name, "bounds": bounds, "source_prior_std": layout.source_prior_std}
         prior["num_modes"] = layout.num_modes
-    shown = {"case": case, "resolution": list(fields.grid.shape), "latentpde": latentpde.__version__}
-    return {"method": posterior.method, "options": posterior.settings, **prior, **shown}
+    return {"method": posterior.method, "options": posterior.settings, **prior, "latentpde": latentpde.__version__}
 
 
 def _subscripts(equation: str) -> Markup:
@@ -263,29 +308,7 @@ def _json(settings: dict[str, Any]) -> str:
     return re.sub(r'\[\n([^\[\]{}"]*)\]', lambda found: f"[{' '.join(found[1].split())}]", text)
 
 
-def _short(value: Any, most: int = 6) -> str:
-    """A value in a table's cell: numbers to four digits, the first few of many."""
-    if not isinstance(value, np.ndarray | np.generic):
-        text = str(value)
-        return text if len(text) <= 200 else text[:200] + " …"
-    if np.ndim(value) == 0:
-        return _number(value)
-    flat = np.ravel(value)
-    more = f" … ({f' {_TIMES} '.join(map(str, np.shape(value)))} values)" if flat.size > most else ""
-    return ", ".join(_number(v) for v in flat[:most]) + more
-
-
-def _number(value: Any) -> str:
-    value = np.asarray(value).item()
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}".replace("-", _MINUS) if isinstance(value, float) else str(value)
-
-
-def _range(values: np.ndarray) -> str:
-    low, high = _number(values.min()), _number(values.max())
-    return low if low == high else f"{low} to {high}"
-
-
-def _shape(grid) -> str:
-    return f"{grid.shape[1]} {_TIMES} {grid.shape[0]}"
+def _for_script(data: dict[str, Any]) -> str:
+    """JSON that nothing in it can end early, whatever names the user has."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.resources import files
 
 import jinja2
 
@@ -20,3 +21,8 @@ def render(template: str, filters: dict[str, Callable] | None = None, **values) 
     )
     environment.filters |= filters or {}
     return environment.get_template(template).render(**values)
+
+
+def read_template(name: str) -> str:
+    """A file of ``report/templates`` as it stands, such as a script."""
+    return (files("latentpde.report") / "templates" / name).read_text(encoding="utf-8")

@@ -91,8 +91,8 @@ class Holdout:
     def to_text(self) -> str:
         """A table for the terminal, and what it says in a sentence."""
         rows = [["", "RMSE", "CRPS", "in 90 %", "z mean", "z std"]]
-        for name, row in self.scores.iterrows():
-            rows.append([str(name), *(_cell(float(row[column]), column) for column in SCORES)])
+        for name, row in self.scores.to_dict("index").items():
+            rows.append([str(name), *(_cell(row[column], column) for column in SCORES)])
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
         return "\n".join([self.sentence, *(f"  {line}" for line in lines)])

@@ -5,7 +5,6 @@ from latentpde.bench.studies.ablations import GuidanceScale, MapBudget, Refineme
 from latentpde.bench.studies.batching import Batching
 from latentpde.bench.studies.bounds import FamilyBounds
 from latentpde.bench.studies.calibration import Calibration
-from latentpde.bench.studies.cluster import Cluster
 from latentpde.bench.studies.comparison import Table1, TableNoSource
 from latentpde.bench.studies.core import Core
 from latentpde.bench.studies.coverage import Coverage
@@ -34,7 +33,7 @@ for _benchmark in (
     *(Calibration(), Coverage(), Evidence()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
-    *(Speed(), Core(), Batching(), Scaling(), Cluster(), Peers()),
+    *(Speed(), Core(), Batching(), Scaling(), Peers()),
     *(Plumes(), Real(), Unknowns()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

@@ -110,6 +110,9 @@ class ExactPosterior(LatentPosterior):
         array = xr.DataArray(self.level_draws.numpy(), dims=("case", "draw", "level"), coords=names, name="levels")
         return self._without_spare_case(array)
 
+    def levels_of(self, case: int) -> dict[str, Float[np.ndarray, " draw"]]:
+        return dict(zip(self.level_names, self.level_draws[case].T.numpy(), strict=True))
+
     def fields(self, cases: slice, grid: Grid, times: Float[Tensor, " time"]) -> Float[Tensor, "case draw time y x"]:
         fields = super().fields(cases, grid, times)
         return fields if not self.trend.shape[-1] else fields + self._on(grid, self.trend[cases])[:, :, None]
@@ -132,6 +135,17 @@ class ExactPosterior(LatentPosterior):
     @property
     def spread_thetas(self) -> Float[Tensor, "case draw coefficient"]:
         return self.thetas if self.spread_z is None else self.latent.theta(self.spread_z)
+
+    def spread_fields(
+        self, cases: slice, grid: Grid, times: Float[Tensor, " time"]
+    ) -> Float[Tensor, "case draw time y x"]:
+        if self.spread_z is None or self.spread_initial_hat is None:
+            return self.fields(cases, grid, times)
+        u_hat = self.decoder.spectrum(self.spread_z[cases], self.spread_initial_hat[cases], times)
+        fields = self.decoder.on_grid(u_hat, grid)
+        if self.spread_trend is None or not self.spread_trend.shape[-1]:
+            return fields
+        return fields + self._on(grid, self.spread_trend[cases])[:, :, None]
 
     def spreads(
         self,

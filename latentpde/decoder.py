@@ -18,7 +18,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Basis, Grid, Mirror, Wavenumbers, on_part, pad_block, wavenumbers
+from latentpde.grid import Basis, Grid, Mirror, Wavenumbers, on_part_between_walls, pad_block, wavenumbers
 from latentpde.latent import Latent
 from latentpde.validation import LATEST, shortened
 
@@ -155,7 +155,13 @@ class Decoder:
             fields = wide.synthesise(u_hat) if rows is None else wide.synthesise_rows(u_hat, rows)
             return fields[..., : grid.shape[0], : grid.shape[1]]
         y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
-        return on_part(u_hat, self.extent, y if rows is None else y[rows.start : rows.stop], x)
+        return self.at(u_hat, y if rows is None else y[rows.start : rows.stop], x)
+
+    def at(
+        self, u_hat: Complex[Tensor, "*batch row col"], y: Float[Tensor, " y"], x: Float[Tensor, " x"]
+    ) -> Float[Tensor, "*batch y x"]:
+        """A field at all pairs of coordinates, relative to the lower corner."""
+        return on_part_between_walls(u_hat, self.extent, self.mirror, y, x)
 
     def _wavenumbers(self, block: Tensor) -> Wavenumbers:
         return wavenumbers((block.shape[-2], block.shape[-1]), self.extent, block.real.dtype, block.device)

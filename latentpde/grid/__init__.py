@@ -1,6 +1,6 @@
 """Periodic rectangles, their Fourier transforms, and averages over their cells."""
 
-from latentpde.grid.bases import Basis
+from latentpde.grid.bases import Basis, on_part_between_walls
 from latentpde.grid.grid import (
     Grid,
     Wavenumbers,
@@ -30,6 +30,7 @@ __all__ = [
     "mode_numbers",
     "mode_weights",
     "on_part",
+    "on_part_between_walls",
     "pad_block",
     "pointwise_variance",
     "pooling_attenuation",

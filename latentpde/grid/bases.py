@@ -95,7 +95,29 @@ class Basis:
         self, block: Complex[Tensor, "*batch row col"], y: Float[Tensor, " y"], x: Float[Tensor, " x"]
     ) -> Float[Tensor, "*batch y x"]:
         """A field of this basis at all pairs of coordinates, relative to the corner of the field's rectangle."""
-        return on_part(block, self.extent, y + self.margin, x + self.margin)
+        return on_part_between_walls(block, self.extent, self.mirror, y + self.margin, x + self.margin)
+
+
+def on_part_between_walls(
+    u_hat: Complex[Tensor, "*batch row col"],
+    extent: tuple[float, float],
+    mirror: Mirror,
+    y: Float[Tensor, " y"],
+    x: Float[Tensor, " x"],
+) -> Float[Tensor, "*batch y x"]:
+    """What `latentpde.grid.on_part` gives, by a quarter of the work where both axes have walls.
+
+    Args:
+        u_hat: a block of Fourier coefficients with the symmetry of the walls.
+        extent: ``(height, width)`` of the rectangle with its images.
+        mirror: the symmetry.
+        y, x: coordinates relative to its lower corner.
+    """
+    if not (mirror.y and mirror.x):
+        return on_part(u_hat, extent, y, x)
+    own = mirror.coefficients(u_hat).real
+    along_y = functions(mirror.y, extent[0] / 2, own.shape[-2], y)
+    return along_y @ own @ functions(mirror.x, extent[1] / 2, own.shape[-1], x).T
 
 
 def functions(sign: int, length: float, num: int, points: Float[Tensor, " point"]) -> Float[Tensor, "point n"]:

@@ -19,6 +19,7 @@ from latentpde.bench.studies.pareto import Pareto
 from latentpde.bench.studies.peers import Peers
 from latentpde.bench.studies.plumes import Plumes
 from latentpde.bench.studies.real import Real
+from latentpde.bench.studies.rivals import Rivals
 from latentpde.bench.studies.runtime import Runtime
 from latentpde.bench.studies.scaling import Scaling
 from latentpde.bench.studies.spectra import Spectra
@@ -34,6 +35,6 @@ for _benchmark in (
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
     *(Speed(), Core(), Batching(), Scaling(), Peers()),
-    *(Plumes(), Real(), Unknowns()),
+    *(Plumes(), Real(), Unknowns(), Rivals()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

@@ -51,14 +51,18 @@ class MappedModes:
     def __len__(self) -> int:
         return sum(len(part.modes) for part, _ in self.parts)
 
-    def matrix(self, parameters: Float[Tensor, "1 parameter"]) -> Float[Tensor, "reading unknown"]:
+    def matrix(self, parameters: Float[Tensor, "1 parameter"]) -> Float[Tensor, "reading column"]:
         """``A``, of a single set of parameters."""
-        return torch.cat([self._columns(part, k, parameters) for part, k in self.parts], dim=-1)
+        columns = [self._columns(part, k, parameters) for part, k in self.parts]
+        return columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1)
 
     def covariance(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, "batch reading reading2"]:
         """Of the readings, without noise."""
-        matrices = [self.matrix(row) for row in parameters.split(1)]
-        return torch.stack([matrix @ matrix.T for matrix in matrices])
+        found = []
+        for row in parameters.split(1):
+            matrix = self.matrix(row)
+            found.append(matrix @ matrix.T)
+        return torch.stack(found)
 
     def all_readings(
         self, parameters: Tensor, unknown: Complex[Tensor, "batch column unknown"]
@@ -113,21 +117,25 @@ class MappedModes:
         return response_of(self.family, part.field)(k, times[t : t + 1], theta).reshape(-1)
 
     def _columns(self, part: UnknownPart, k: Wavenumbers, row: Tensor) -> Float[Tensor, "reading mode"]:
-        rows, basis = [], self.basis
+        """What readings see of whitened modes of a field; of a source, of all of its block, zero where it has none."""
+        amplitude, basis, rows = self._amplitude(part, k, row), self.basis, []
+        if part.field != "source":
+            for t, here in enumerate(self.places.snapshots):
+                waves = part.modes.waves(self.places.positions[here]).real
+                rows.append(waves * (self._response(part, k, row, t) * amplitude))
+            return torch.cat(rows)
+        square = torch.zeros(basis.along_y.shape[1] * basis.along_x.shape[1], dtype=torch.float64)
+        square = square.index_put((part.modes.index,), amplitude)
+        square = square.unflatten(0, (basis.along_y.shape[1], basis.along_x.shape[1]))
         for t, here in enumerate(self.places.snapshots):
-            response = self._response(part, k, row, t)
-            if part.field != "source":
-                rows.append(part.modes.waves(self.places.positions[here]).real * response)
-                continue
             if t == len(self.places.times):
                 along_y, along_x = (along[here] for along in self._own_along)
-                whole = along_y[:, :, None] * along_x[:, None, :]
+                rows.append((along_y[:, :, None] * along_x[:, None, :] * square).flatten(1))
             else:
                 along_y, along_x = (along[here] for along in self._along)
-                of_x = (along_x[:, None, :] * response) @ basis.along_x  # (reading, n, mode along x)
-                whole = (along_y[:, None, :] * basis.along_y.T) @ of_x
-            rows.append(whole.flatten(1)[:, part.modes.index])
-        return torch.cat(rows) * self._amplitude(part, k, row)
+                of_x = (along_x[:, None, :] * self._response(part, k, row, t)) @ basis.along_x
+                rows.append((((along_y[:, None, :] * basis.along_y.T) @ of_x) * square).flatten(1))
+        return rows[0] if len(rows) == 1 else torch.cat(rows)
 
     def _heard(self, part: UnknownPart, k: Wavenumbers, row: Tensor, t: int, here: slice, values: Tensor) -> Tensor:
         """What readings of a snapshot hear of modes' values, ``(reading, column)``."""

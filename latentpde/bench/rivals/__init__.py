@@ -1,0 +1,1 @@
+"""Tasks on which DiffusionPDE, FunDPS and boundary-constrained Gaussian processes report, as far as they are linear."""

@@ -1,0 +1,43 @@
+"""The rivals' tasks: fields as theirs, and the posterior that plain dense algebra gives."""
+
+import numpy as np
+import pytest
+
+from latentpde.bench.rivals.dense import dense_means
+from latentpde.bench.rivals.exact import LEAST, solve
+from latentpde.bench.rivals.fields import EQUATIONS, SPACING, Layout, relative_errors
+from latentpde.bench.rivals.heat import heat_case
+
+
+def test_fields_have_the_statistics_that_are_stored_with_theirs():
+    a, u = EQUATIONS["poisson"].expected_stds()
+    assert abs(a / 0.29195 - 1) < 0.002
+    assert abs(u / 0.004175 - 1) < 0.002
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_solutions_solve_five_point_differences(name):
+    equation = EQUATIONS[name]
+    a, u = equation.fields(2, np.random.default_rng(1))
+    inner = u[:, 1:-1, 1:-1]
+    around = u[:, 2:, 1:-1] + u[:, :-2, 1:-1] + u[:, 1:-1, 2:] + u[:, 1:-1, :-2]
+    residual = (around - 4 * inner) / SPACING**2 + equation.shift * inner - a[:, 1:-1, 1:-1]
+    assert np.abs(residual).max() < 1e-9 * np.abs(a).max()
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+@pytest.mark.parametrize("direction", ["forward", "both"])
+def test_means_are_those_of_dense_algebra(name, direction):
+    layout = Layout.draw(name, direction, 0.01, 0, 2)
+    (a, u), (drawn, _), *_ = solve(layout)
+    dense_a, dense_u, *_ = dense_means(layout, LEAST)
+    assert np.abs(a - dense_a).max() < 1e-8 * np.abs(dense_a).max()
+    assert np.abs(u - dense_u).max() < 1e-8 * np.abs(dense_u).max()
+    ratio = relative_errors(drawn, layout.a).mean() / relative_errors(a, layout.a).mean()
+    assert 1.2 < ratio < 1.7  # the square root of 2, up to two fields' chance
+
+
+def test_heat_finds_the_diffusivity():
+    found = heat_case(0)
+    assert abs(found["kappa"] - 1) < 4 * found["kappa_std"]
+    assert found["mae"] < 5e-3

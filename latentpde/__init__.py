@@ -25,6 +25,7 @@ _HOMES = {
     "PowerLaw": "latentpde.spectra",
     "UsageError": "latentpde.errors",
     "WhiteBand": "latentpde.spectra",
+    "check": "latentpde.inspection",
     "holdout": "latentpde.scores.holdout",
     "open_cases": "latentpde.io.netcdf",
     "read": "latentpde.io.read",

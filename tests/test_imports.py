@@ -40,10 +40,12 @@ MAY_IMPORT = {
     "scores": ("core", "simulation", "estimators"),
     "report": ("core", "io", "simulation", "scores", "questions"),
     "scheduling": ("core", "io", "simulation", "estimators"),
+    "inspection": ("core", "io", "estimators"),
     "bench": ("core", "io", "simulation", "estimators", "questions", "scores", "report", "scheduling"),
     "demo": ("core", "io", "estimators", "scores", "report"),
     "cli": (
-        *("core", "io", "simulation", "estimators", "questions", "training", "scores", "report", "scheduling", "bench"),
+        *("core", "io", "simulation", "estimators", "questions", "training", "scores", "report", "scheduling"),
+        *("inspection", "bench"),
         "demo",
     ),
 }

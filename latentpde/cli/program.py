@@ -15,6 +15,7 @@ import typer
 
 from latentpde import __version__
 from latentpde.cli.bench import bench
+from latentpde.cli.check import check
 from latentpde.cli.demo import demo
 from latentpde.cli.evaluate import evaluate
 from latentpde.cli.help import Command, Program
@@ -38,7 +39,7 @@ app = typer.Typer(
 )
 
 
-for _command in (demo, simulate, reconstruct, suggest, evaluate, bench, train):
+for _command in (demo, simulate, check, reconstruct, suggest, evaluate, bench, train):
     app.command(cls=Command)(_command)
 app.command("list", cls=Command)(list_)
 

@@ -18,7 +18,7 @@ from latentpde.io.columns import Columns, find_columns, is_geographic, plain
 from latentpde.io.dates import DateOptions, dates, holds_dates
 from latentpde.io.entries import is_missing, numbers
 from latentpde.io.places import check_degrees, unwrapped
-from latentpde.io.table import Table
+from latentpde.io.table import Table, bare
 from latentpde.observation import Observation
 from latentpde.observation.fill_values import refuse_fill_values
 from latentpde.quantities import conversion
@@ -69,7 +69,7 @@ def observation_from_table(table: Table, options: TableOptions, excluded=None) -
     frame, y, x = _places(table, columns, clock)
     frame = replace(
         frame,
-        value=columns.value if plain(columns.value) else "value",
+        value=bare(columns.value) if plain(columns.value) else "value",
         value_unit=_value_unit(table, columns),
         places=_station_names(table, columns, y, x),
         origin=table.origin,
@@ -169,9 +169,9 @@ def _times(table: Table, columns: Columns, options: TableOptions) -> tuple[Clock
     if columns.t is None:
         return None, None
     if columns.clock is not None or holds_dates(table, columns.t):
-        return clock_of_dates(dates(table, columns.t, options.dates, columns.clock), columns.t, options.time_unit)
+        return clock_of_dates(dates(table, columns.t, options.dates, columns.clock), bare(columns.t), options.time_unit)
     unit = options.time_unit or table.units.get(columns.t, "")
-    return clock_of_numbers(numbers(table, columns.t), columns.t, unit, table.origin)
+    return clock_of_numbers(numbers(table, columns.t), bare(columns.t), unit, table.origin)
 
 
 def _places(table: Table, columns: Columns, clock: Clock | None) -> tuple[Frame, np.ndarray, np.ndarray]:
@@ -185,7 +185,10 @@ def _places(table: Table, columns: Columns, clock: Clock | None) -> tuple[Frame,
                 "; give both in one unit of length"
             )
         frame = Frame(
-            y=Axis(columns.y, unit_y, scale=factor), x=Axis(columns.x, unit_x), clock=clock, length_unit=unit_x
+            y=Axis(bare(columns.y), unit_y, scale=factor),
+            x=Axis(bare(columns.x), unit_x),
+            clock=clock,
+            length_unit=unit_x,
         )
         return frame, *frame.to_plane(y, x)
     check_degrees(table, columns.y, y, columns.x, x)
@@ -194,7 +197,7 @@ def _places(table: Table, columns: Columns, clock: Clock | None) -> tuple[Frame,
     frame = Frame.geographic(
         latitudes=(float(y.min()), float(y.max())),
         longitudes=longitudes,
-        names=(columns.y, columns.x),
+        names=(bare(columns.y), bare(columns.x)),
         is_band=is_band,
         clock=clock,
     )

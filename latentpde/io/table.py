@@ -137,6 +137,18 @@ def heading_units(names: list[str]) -> dict[str, str]:
     return found
 
 
+def bare(name: str) -> str:
+    """A heading without its unit.
+
+    >>> bare("pm10 (ug/m3)"), bare("x")
+    ('pm10', 'x')
+    """
+    for opening, closing in ("()", "[]"):
+        if name.rstrip().endswith(closing) and name.rfind(opening) > 0:
+            return name[: name.rindex(opening)].strip()
+    return name
+
+
 def _column(series: pd.Series) -> np.ndarray:
     """Numbers, dates or text of a column of pandas, whose kinds are many."""
     kind = getattr(series.dtype, "kind", "O")

@@ -1,0 +1,94 @@
+"""`latentpde check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from latentpde.cli import reading
+from latentpde.cli.options import AsJson
+from latentpde.errors import UsageError
+
+if TYPE_CHECKING:
+    from latentpde.inspection import Findings
+
+
+def check(
+    observed: Annotated[Path, typer.Argument(help="CSV, Parquet, NetCDF or Zarr with readings.")],
+    pde: Annotated[str | None, typer.Option(help="PDE family; by default one that suits the data.")] = None,
+    variable: reading.Variable = None,
+    columns: reading.Columns = None,
+    select: reading.Select = None,
+    excluded: reading.ExcludedAreas = None,
+    time_unit: reading.TimeUnit = None,
+    time_zone: reading.TimeZone = None,
+    date_order: reading.DateOrder = None,
+    start: reading.Start = None,
+    separator: reading.Separator = None,
+    decimal: reading.Decimal = None,
+    encoding: reading.Encoding = None,
+    keep_outliers: Annotated[
+        bool, typer.Option("--keep-outliers", help="Take values as they are that look like gaps, such as -9999.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a file holds, what will be assumed, what cannot work, and the command to run next."""
+    from latentpde.inspection import check as run
+    from latentpde.pde import get_family
+
+    options = reading.reading_options(
+        variable=variable,
+        columns=columns,
+        select=select,
+        excluded=excluded,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        date_order=date_order,
+        start=start,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        keep_outliers=keep_outliers or None,
+    )
+    family = None if pde is None else get_family(pde).name
+    found = run(observed, family=family, **options)
+    if as_json:
+        print(json.dumps(found.to_dict()))
+    else:
+        _show(found, observed)
+    if found.obstacles:
+        raise UsageError(f"this cannot work yet: {found.obstacles[0]}")
+
+
+def _show(found: Findings, path: Path) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]{escape(str(path))}[/bold]")
+    parts = {
+        "What it holds": {**found.contents, **found.extents},
+        "How good it is": {**found.quality, **found.variation},
+        "What will be assumed": found.assumed,
+        "What it takes": found.cost,
+    }
+    width = max((len(name) for part in parts.values() for name in part), default=0)
+    for title, part in parts.items():
+        console.print(f"\n[bold]{title}[/bold]")
+        for name, words in part.items():
+            console.print(f"  [dim]{escape(name):<{width}}[/dim]  {escape(words)}")
+    for title, style, sentences in (
+        ("Noticed", "cyan", found.notes),
+        ("Take care", "yellow", found.doubts),
+        ("Cannot work", "red", found.obstacles),
+    ):
+        if sentences:
+            console.print(f"\n[bold {style}]{title}[/bold {style}]")
+            for sentence in sentences:
+                console.print(f"  - {escape(sentence)}")
+    if not found.obstacles:
+        console.print("\n[bold]Run next[/bold]")
+        console.print(f"  {escape(found.command)}")

@@ -43,13 +43,15 @@ class Equation:
         n = np.arange(SIZE)
         amplitude = 3 * SIZE / (np.pi**2 * (n[:, None] ** 2 + n**2) + 9)
         amplitude[0, 0] = 0.0
-        a = idctn(amplitude * rng.standard_normal((num, SIZE, SIZE)), axes=(1, 2), norm="ortho")
+        white = rng.standard_normal((num, SIZE, SIZE))
+        a = np.asarray(idctn(amplitude * white, axes=(1, 2), norm="ortho"))
         if self.zero_edge:
             a[:, [0, -1]] = a[:, :, [0, -1]] = 0.0
         eigenvalues = (2 / SPACING * np.sin(np.pi * n[1:-1] * SPACING / 2)) ** 2
         u = np.zeros_like(a)
         symbol = self.shift - eigenvalues[:, None] - eigenvalues
-        u[:, 1:-1, 1:-1] = idstn(dstn(a[:, 1:-1, 1:-1], type=1, axes=(1, 2)) / symbol, type=1, axes=(1, 2))
+        inside = np.asarray(dstn(a[:, 1:-1, 1:-1], type=1, axes=(1, 2)))
+        u[:, 1:-1, 1:-1] = idstn(inside / symbol, type=1, axes=(1, 2))
         return a, u
 
     def expected_stds(self) -> tuple[float, float]:

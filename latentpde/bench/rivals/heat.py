@@ -41,7 +41,7 @@ def heat_case(index: int) -> dict[str, Any]:
     )
     asked, when = (np.arange(_ASKED) + 0.5) * np.pi / _ASKED, np.linspace(0.0, LAST, 11)
     truth = np.exp(-2 * when)[:, None, None] * np.sin(asked)[:, None] * np.sin(asked)
-    mean = posterior.mean(resolution=_ASKED, times=when).values.reshape(truth.shape)
+    mean = posterior.mean(resolution=_ASKED, times=when.tolist()).values.reshape(truth.shape)
     seconds = time.perf_counter() - start
     kappa = posterior.coefficients.values.reshape(-1)
     least_squares = _least_squares(shape, times, values)

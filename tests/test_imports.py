@@ -52,7 +52,9 @@ MAY_IMPORT = {
 #: Methods of the core's classes that import a room above it, when they are called.
 DOORS = {
     "latentpde.observation.observation": {"from_dataset": "io", "read": "io"},
+    "latentpde.observation.notebook": {"plot": "report", "_repr_html_": "report"},
     "latentpde.posterior.posterior": {"summary": "io", "to_netcdf": "io", "report": "report"},
+    "latentpde.posterior.notebook": {"plot": "report", "_repr_html_": "report", "to_xarray": "io"},
 }
 METHOD_ROOMS = ("core", "diffusion", "nn", "estimators")
 ROOMS_WITH_TRUTHS = ("simulation", "scheduling", "scores", "bench", "training", "cli", "demo")

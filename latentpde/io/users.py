@@ -58,7 +58,7 @@ def _masked(dataset: xr.Dataset, frame: Frame) -> xr.Dataset:
         return dataset
     out = frame.excluded_at(dataset["y"].values[:, None], dataset["x"].values)
     kept = xr.DataArray(~out, dims=("y", "x"))
-    fields = [name for name in (*_FIELDS, *_SOURCES) if name in dataset]
+    fields = [name for name in (*_FIELDS, *_SOURCES, "probability_above") if name in dataset]
     dataset = dataset.assign({name: dataset[name].where(kept) for name in fields})
     dataset["excluded"] = (("y", "x"), out.astype(np.int8))
     dataset["excluded"].attrs = {
@@ -157,7 +157,7 @@ def _with_crs(dataset: xr.Dataset, frame: Frame) -> xr.Dataset:
         ),
     }
     dataset[CRS] = xr.DataArray(np.int32(0), attrs=attributes)
-    for name in (*_FIELDS, *_SOURCES, "excluded"):
+    for name in (*_FIELDS, *_SOURCES, "probability_above", "excluded"):
         if name in dataset:
             dataset[name].attrs["grid_mapping"] = CRS
     return dataset

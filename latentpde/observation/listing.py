@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,8 +13,6 @@ from latentpde.frame import Frame
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from latentpde.observation.observation import Observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +36,8 @@ class Listing:
     names: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, observation: Observation, case: int = 0) -> Listing:
-        """The readings of a case.
+    def of(cls, observation: Any, case: int = 0) -> Listing:
+        """The readings of a case of an `latentpde.Observation`.
 
         >>> from latentpde.observation import Observation
         >>> table = Observation.from_table([1.0, 2.0, 4.0], y=[0, 0, 3], x=[0, 0, 5], t=[7, 8, 9])

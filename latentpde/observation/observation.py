@@ -45,6 +45,7 @@ from latentpde.observation.checks import (
     some_of,
 )
 from latentpde.observation.fill_values import refuse_fill_values
+from latentpde.observation.notebook import InNotebook
 from latentpde.observation.tables import check_table
 from latentpde.pde import get_family
 from latentpde.settings import Settings
@@ -57,7 +58,7 @@ _DEFAULT_REFINEMENT = 4  # fine cells per coarse cell and side, where the data d
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Observation:
+class Observation(InNotebook):
     """Readings of one or many cases. Build one with `from_arrays` or `from_dataset`, which check it.
 
     >>> import numpy as np

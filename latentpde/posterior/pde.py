@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import numpy as np
 from jaxtyping import Complex, Float
 from torch import Tensor
 
@@ -57,6 +58,9 @@ class PDEPosterior(Posterior):
             name="coefficients",
         )
         return self._without_spare_case(array)
+
+    def coefficients_of(self, case: int) -> dict[str, np.ndarray]:
+        return dict(zip(self.latent.family.coefficient_names, self.thetas[case].T.numpy(), strict=True))
 
     def _describe(self, case: int) -> str:
         names, theta = self.latent.family.coefficient_names, self.spread_thetas[case]

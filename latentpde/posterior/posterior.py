@@ -19,6 +19,7 @@ from latentpde.grid import Grid
 from latentpde.needs import require_memory
 from latentpde.observation import Observation, some_of
 from latentpde.posterior.fit import fit_warnings, misfits, readings_of
+from latentpde.posterior.notebook import InNotebook
 from latentpde.posterior.spread import QUANTILES, Spread, interval_probability, spread_over_draws
 from latentpde.validation import Real, check_value
 
@@ -39,7 +40,7 @@ def output_grid(observation: Observation, resolution: Resolution = None) -> Grid
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Posterior(ABC):
+class Posterior(InNotebook, ABC):
     """Draws of the field given an observation.
 
     Fields come back as `xarray.DataArray` with physical coordinates; the axes are ``(case, y, x)``, with

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
-from latentpde.decoder import as_times, with_velocity
+from latentpde.decoder import with_velocity
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.initial_state import InitialState
@@ -267,42 +267,7 @@ class ExactPosterior(LatentPosterior):
         columns = {"value": value, "mean": mean, "std": std, "z": (value - mean) / std}
         return xr.Dataset({name: ("reading", column) for name, column in columns.items()})
 
-    def at(self, points, times=None) -> xr.Dataset:
-        """The field at any places and times: mean, standard deviation and draws.
-
-        Args:
-            points: ``(y, x)`` of each place, in the user's coordinates, with axes ``(point, 2)``.
-            times: of each of them, or one for all, in the user's time; by default the last one that was observed.
-        """
-        import xarray as xr
-
-        points = torch.as_tensor(np.asarray(points, dtype=np.float64))
-        if points.ndim != 2 or points.shape[1] != 2 or not bool(torch.isfinite(points).all()):
-            raise UsageError(
-                f"points are pairs (y, x) of finite numbers with axes (point, 2), got {tuple(points.shape)}"
-            )
-        last = float(self.observation.times[-1]) + self.observation.start
-        when = np.broadcast_to(np.asarray(last if times is None else times, dtype=np.float64), len(points))
-        pde_times = as_times(torch.from_numpy(when - self.observation.start), points)
-        with torch.no_grad():
-            parts = [self._at_case(case, points, pde_times) for case in range(len(self.observation))]
-        mean, std, draws = (np.stack([part[i].numpy() for part in parts]) for i in range(3))
-        found = xr.Dataset(
-            {
-                "mean": (("case", "point"), mean),
-                "std": (("case", "point"), std),
-                "draws": (("case", "draw", "point"), draws),
-            },
-            coords={
-                "y": ("point", points[:, 0].numpy()),
-                "x": ("point", points[:, 1].numpy()),
-                "time": ("point", when),
-            },
-        )
-        return found if self.observation.batched else found.isel(case=0)
-
-    def _at_case(self, case: int, points: Tensor, times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, standard deviation and draws of one case at points, each with its time."""
+    def at_places(self, case: int, points: Tensor, times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         one = slice(case, case + 1)
         mean_state = self.mean_initial_hat[case]
         sets = [(self.mean_z[case], mean_state if mean_state.ndim == 3 else mean_state[None], self.mean_trend[case])]

@@ -11,6 +11,7 @@ comes from ``q``: :math:`4 M^2` reals, reshaped to ``(half, part, row, col)`` wi
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -67,6 +68,8 @@ class Latent:
         infers_source: whether the strength of the source is not known, and a method that can is to infer it.
         guessed: coefficients whose bounds nobody gave but the sizes of the data; a method that can is to widen them
             where they are too narrow.
+        stretched: how many times as far as the data suggest the upper bound of a level that nobody gave goes, by the
+            level's name.
     """
 
     family: Family
@@ -75,6 +78,7 @@ class Latent:
     bounds: Float[Tensor, "coefficient 2"] = field(default=None)  # pyright: ignore[reportArgumentType, reportAssignmentType]
     infers_source: bool = False
     guessed: tuple[str, ...] = ()
+    stretched: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
         if self.bounds is None:

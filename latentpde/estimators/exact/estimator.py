@@ -35,23 +35,22 @@ from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator
 from latentpde.estimators.exact.checks import check_case
+from latentpde.estimators.exact.diagnostics import describe, left_out, prior_to_noise
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.model import Draws, Model
 from latentpde.estimators.exact.parameters import Parameters
-from latentpde.estimators.exact.posterior import MOST_PRIOR_TO_NOISE, DrawnStates, ExactPosterior
+from latentpde.estimators.exact.posterior import DrawnStates, ExactPosterior
 from latentpde.estimators.exact.problem import Problem, models_of
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
 from latentpde.estimators.exact.widening import widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
-from latentpde.grid import wavenumbers
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.observation.unfolding import unfolded
 from latentpde.posterior import InitialStates
-from latentpde.posterior.adequacy import FALSE_ALARM, Check, combined
 from latentpde.progress import progress
 from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real
@@ -60,7 +59,6 @@ _OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algeb
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _MOST_WIDENINGS = 3
-_MOST_LEFT_OUT, _LEFT_OUT_NODES = 3000, 8  # readings that are left out one by one, and parameters that this is done for
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
 
 
@@ -151,7 +149,8 @@ class Exact(Estimator):
     ) -> ExactPosterior:
         models, cases = self._estimate_cases(observation, latent, num_draws, seed, show_progress)
         for _ in range(_MOST_WIDENINGS):
-            wider = widened(latent, torch.cat([case.mean.parameters[:, : latent.num_coefficients] for case in cases]))
+            levels = models[0].users_levels
+            wider = widened(latent, torch.cat([case.mean.parameters for case in cases]), levels)
             if wider is None:
                 break
             latent = wider
@@ -162,7 +161,7 @@ class Exact(Estimator):
         return ExactPosterior(
             observation=observation,
             method=self.name,
-            settings=self.settings(seed),
+            settings={**self.settings(seed), **models[0].settings(), "trend": self._trend(observation)},
             diagnostics={name: np.stack([case.diagnostics[name] for case in cases]) for name in cases[0].diagnostics},
             decoder=models[0].users_decoder,
             z=z,
@@ -204,7 +203,7 @@ class Exact(Estimator):
             )
         cases = [observation[i : i + 1] for i in range(len(observation))]
         domain = observation.domain or Domain.periodic()
-        if observation.has_whole_initial and not domain.is_open and self.trend in (None, "none"):
+        if observation.has_whole_initial and not domain.is_open and self._trend(observation) == "none":
             mirror, wide = domain.mirror, [unfolded(case) for case in cases]
             states = [
                 InitialState.of(case, detail=self.detail, noise_std=self.initial_noise_std, mirror=mirror)
@@ -222,12 +221,17 @@ class Exact(Estimator):
         known = self._knows_everything(observation, latent)
         priors = (self.initial, self.source, velocity)
         problems = [Problem.of(case, latent, self.initial_noise_std, *priors, in_users_units=known) for case in cases]
-        # a field that vanishes at a wall has no constant
-        trend = "none" if "dirichlet" in (domain.y, domain.x) else "constant"
         options: dict[str, Any] = {"initial": self.initial, "source": self.source, "velocity": velocity}
-        options["trend"] = self.trend or trend
+        options["trend"] = self._trend(observation)
         largest = max(problem.num_modes(*priors) for problem in problems)
         return models_of(problems, largest, **options)
+
+    def _trend(self, observation: Observation) -> str:
+        """What is added to the field: by default a constant, where its start is not known and it may have one."""
+        domain = observation.domain or Domain.periodic()
+        known_start = observation.has_whole_initial and not domain.is_open
+        vanishes = "dirichlet" in (domain.y, domain.x)
+        return self.trend or ("none" if known_start or vanishes else "constant")
 
     def _knows_everything(self, observation: Observation, latent: Latent) -> bool:
         """Whether nothing is to be inferred but fields, so that all is closed form, and cases may share it."""
@@ -275,15 +279,15 @@ class Exact(Estimator):
             spread=spread,
             mean=mean,
             mean_initial_hat=_moving(states, mean),
-            left_out=_left_out(model, mean.own_parameters),
+            left_out=left_out(model, mean.own_parameters),
             samples=ParameterSamples.of(samples, parameters, model),
-            diagnostics=_describe(
+            diagnostics=describe(
                 samples,
                 parameters,
                 model,
                 check_case(model, mean.own_parameters),
                 misfit,
-                _prior_to_noise(model, mean.own_parameters),
+                prior_to_noise(model, mean.own_parameters),
             ),
         )
 
@@ -326,14 +330,6 @@ class Exact(Estimator):
         )
 
 
-def _left_out(model: Model, nodes: Float[Tensor, "node parameter"]) -> tuple[Tensor, Tensor] | None:
-    """Of as many nodes as the time allows that a search took anyway."""
-    num = len(model.likelihood.values)
-    few = 0 if num > _MOST_LEFT_OUT else max(1, min(_LEFT_OUT_NODES, _MOST_LEFT_OUT // num))
-    with torch.no_grad():
-        return model.leave_one_out(nodes[:few]) if few else None
-
-
 def _join(models: list[Model], draws: list[Draws]) -> tuple[Float[Tensor, "case draw latent"], InitialStates]:
     """Draws of several cases as one tensor, with their initial states."""
     z = torch.stack([own.z for own in draws])
@@ -358,51 +354,3 @@ def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:
     while (std := _FIRST_EXTRA * signal * _EXTRA_RATIO ** len(stds)) > 2 * noise:
         stds.append(std)
     return stds
-
-
-def _prior_to_noise(model: Model, parameters: Float[Tensor, "node parameter"]) -> float:
-    """How much larger the variance is that the source's prior gives a steady field than that of the noise, at the most;
-    beyond `MOST_PRIOR_TO_NOISE` double precision cannot tell what the readings leave of it. Other fields are bounded by
-    their time."""
-    latent, noise = model.decoder.latent, model.likelihood.noise
-    if latent.family.order or not latent.num_modes or noise.inferred:
-        return 0.0
-    k = wavenumbers((2 * latent.num_modes, latent.num_modes), model.decoder.extent)
-    theta = parameters[:, : latent.num_coefficients]
-    response = latent.family.source_response(k, torch.ones(1, dtype=torch.float64), theta).abs() ** 2
-    return float(latent.source_prior_std**2 * response.flatten(1).mean(1).max() / noise.known.min())
-
-
-def _describe(
-    samples: WeightedSamples,
-    parameters: Parameters,
-    model: Model,
-    checks: dict[str, Check],
-    misfit: float,
-    prior_to_noise: float,
-) -> dict[str, np.ndarray]:
-    values, weights = (parameters.at(samples.points) * model.units_of_parameters).numpy(), np.exp(samples.log_weights)
-    mean = weights @ values
-    std = np.sqrt(weights @ (values - mean) ** 2)
-    num = len(parameters.base)
-    levels = {"level_mean": mean[num:], "level_std": std[num:]} if parameters.levels else {}
-    p_model = combined({name: check.p for name, check in checks.items()})
-    return {
-        "log_evidence": np.array(samples.log_evidence + model.log_unit_of_evidence),
-        "log_evidence_error": np.array(samples.log_evidence_error),
-        "evidence_gap": np.array(samples.evidence_gap),
-        "effective_sample_size": np.array(samples.effective_size),
-        "num_evaluations": np.array(samples.num_evaluations),
-        "num_rounds": np.array(samples.num_rounds),
-        "misfit": np.array(misfit),
-        "prior_to_noise": np.array(prior_to_noise),
-        "p_model": np.array(p_model),
-        **{f"p_{name}": np.array(check.p) for name, check in checks.items()},
-        **{f"found_{name}": np.array(check.found) for name, check in checks.items()},
-        "worst_reading": np.array(checks["reading"].reading),
-        "search_trusted": np.array(samples.trusted),
-        "trusted": np.array(samples.trusted and p_model >= FALSE_ALARM and prior_to_noise < MOST_PRIOR_TO_NOISE),
-        "coefficient_mean": mean[:num],
-        "coefficient_std": std[:num],
-        **levels,
-    }

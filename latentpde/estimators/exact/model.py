@@ -199,6 +199,28 @@ class Model:
         return tuple(level.name for level in self.levels)
 
     @property
+    def users_levels(self) -> tuple[Level, ...]:
+        """The levels with their bounds in the user's units."""
+        units = self.units_of_parameters[self.decoder.latent.num_coefficients :].tolist()
+        pairs = zip(self.levels, units, strict=True)
+        return tuple(replace(level, lower=level.lower * unit, upper=level.upper * unit) for level, unit in pairs)
+
+    def settings(self) -> dict[str, Any]:
+        """What is assumed of state, source and velocity, and within which bounds levels are inferred, in words."""
+        found: dict[str, Any] = dict.fromkeys(("initial", "source", "velocity"), "none")
+        found |= {"velocity": "zero" if self.given_velocity is None else "given"}
+        found |= {"initial": "none" if self.state is None else "given"}
+        for part, _ in self.likelihood.unknown.parts:
+            name = "initial" if part.field == "state" else part.field
+            if part.spectrum is not None:
+                found[name] = type(part.spectrum).__name__
+            elif part.field == "source":
+                found[name] = "WhiteBand"
+        found["level_bounds"] = {level.name: [level.lower, level.upper] for level in self.users_levels}
+        found["level_bounds_from"] = {level.name: "the data" if level.guessed else "given" for level in self.levels}
+        return found
+
+    @property
     def units_of_parameters(self) -> Float[Tensor, " parameter"]:
         """One of each of the model's units, in the user's."""
         num = self.decoder.latent.num_coefficients + len(self.levels)

@@ -28,11 +28,13 @@ class Level:
     Args:
         name: as results call it.
         lower, upper: its bounds.
+        guessed: whether nobody gave them but the sizes of the data.
     """
 
     name: str
     lower: float
     upper: float
+    guessed: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,11 +39,13 @@ class Levels(list[Level]):
 
     def __init__(self, latent: Latent):
         super().__init__()
-        self._num_coefficients = latent.num_coefficients
+        self._num_coefficients, self._stretched = latent.num_coefficients, latent.stretched
 
-    def column(self, name: str, bounds: tuple[float, float]) -> int:
-        """A new level."""
-        self.append(Level(name, *bounds))
+    def column(self, name: str, given: tuple[float, float] | None, guess: tuple[float, float]) -> int:
+        """A new level, within bounds that were given or else follow from the data."""
+        lower, upper = given or guess
+        upper = upper if given else upper * self._stretched.get(name, 1.0)
+        self.append(Level(name, lower, upper, guessed=given is None))
         return self._num_coefficients + len(self) - 1
 
     def noise(
@@ -61,7 +63,7 @@ class Levels(list[Level]):
             for number in numbers:
                 name = f"noise_std{suffix}" if len(numbers) == 1 else f"noise_std{suffix}_{number}"
                 bounds = (NOISE[0] * size, NOISE[1] * size)
-                column[unknown & kind & (groups == number)] = self.column(name, bounds)
+                column[unknown & kind & (groups == number)] = self.column(name, None, bounds)
         known = torch.where(unknown, 0.0, std**2) + extra_variance
         return Noise(known, column, torch.ones_like(std))
 
@@ -110,7 +112,7 @@ def unknown_field(
             columns.append(float(value))
         else:
             own = f"{'initial' if field == 'state' else field}_prior_{name}"
-            columns.append(levels.column(own, value or scales.bounds(field, name)))
+            columns.append(levels.column(own, value, scales.bounds(field, name)))
     mirror, extent, m = around.mirror, around.extent, around.num_modes
     if basis is None:
         modes = around.up_to_the_finest() if spectrum.num_modes is None else around.within(spectrum.num_modes)

@@ -140,7 +140,7 @@ class Clock:
         if self.epoch is None or self.seconds is None:
             return numbers
         nanoseconds = np.round(numbers * self.seconds * 1e6).astype("int64") * 1000  # to the microsecond
-        return self.epoch.astype("datetime64[ns]") + nanoseconds.astype("timedelta64[ns]")
+        return np.asarray(self.epoch.astype("datetime64[ns]") + nanoseconds.astype("timedelta64[ns]"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,10 +43,12 @@ MAY_IMPORT = {
     "inspection": ("core", "io", "estimators"),
     "bench": ("core", "io", "simulation", "estimators", "questions", "scores", "report", "scheduling"),
     "demo": ("core", "io", "estimators", "scores", "report"),
+    "web": ("core", "io", "simulation", "estimators", "questions", "scores", "report", "inspection"),
     "cli": (
         *("core", "io", "simulation", "estimators", "questions", "training", "scores", "report", "scheduling"),
         *("inspection", "bench"),
         "demo",
+        "web",
     ),
 }
 #: Methods of the core's classes that import a room above it, when they are called.
@@ -57,7 +59,7 @@ DOORS = {
     "latentpde.posterior.notebook": {"plot": "report", "_repr_html_": "report", "to_xarray": "io"},
 }
 METHOD_ROOMS = ("core", "diffusion", "nn", "estimators")
-ROOMS_WITH_TRUTHS = ("simulation", "scheduling", "scores", "bench", "training", "cli", "demo")
+ROOMS_WITH_TRUTHS = ("simulation", "scheduling", "scores", "bench", "training", "cli", "demo", "web")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from latentpde.cli.help import Command, Program
 from latentpde.cli.interrupts import send_lost_interrupts_again
 from latentpde.cli.list import list_
 from latentpde.cli.reconstruct import reconstruct
+from latentpde.cli.serve import serve
 from latentpde.cli.simulate import simulate
 from latentpde.cli.suggest import suggest
 from latentpde.cli.train import train
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 
 
-for _command in (demo, simulate, check, reconstruct, suggest, evaluate, bench, train):
+for _command in (demo, simulate, check, reconstruct, suggest, evaluate, bench, train, serve):
     app.command(cls=Command)(_command)
 app.command("list", cls=Command)(list_)
 

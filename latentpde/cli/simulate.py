@@ -32,6 +32,9 @@ def simulate(
     resolution: Annotated[int, typer.Option(min=4, max=MOST, help="Cells per side of the true field.")] = 128,
     pooling: Annotated[int, typer.Option(min=1, max=MOST, help="Fine cells per coarse cell and side.")] = 4,
     time: Annotated[list[float] | None, typer.Option(help="Time of a snapshot; repeat for several.")] = None,
+    domain: Annotated[
+        str, typer.Option(help="Edges: periodic, dirichlet, neumann, or y=neumann,x=periodic and the like.")
+    ] = "periodic",
     workers: Workers = None,
     scheduler: Scheduler = None,
     resume: Resume = False,
@@ -54,6 +57,7 @@ def simulate(
         source=source,
         observed=observed.value,
         shape=(resolution, resolution),
+        domain=domain,
         pooling=pooling,
         times=tuple(time) if time else None,
     )

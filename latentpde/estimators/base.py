@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from latentpde.decoder import Decoder
+from latentpde.domain import Domain
 from latentpde.errors import LatentPDEWarning, UsageError
 from latentpde.estimators.setup import Setup
 from latentpde.latent import Latent
@@ -47,6 +48,7 @@ class Estimator(ABC):
         has_spread: whether it can return several draws, and so a posterior standard deviation; false for methods that
             only give a point estimate.
         takes_data_as_they_come: whether it takes readings in tables, noise that is not known, and open edges.
+        takes_walls: whether it takes walls, which all methods that run through the decoder alone can.
         cases_at_once: how many of very many cases it is best given at once; 1 where it gains nothing from several.
     """
 
@@ -54,6 +56,7 @@ class Estimator(ABC):
     summary: ClassVar[str]
     has_spread: ClassVar[bool] = True
     takes_data_as_they_come: ClassVar[bool] = False
+    takes_walls: ClassVar[bool] = False
     cases_at_once: ClassVar[int] = 16
 
     @classmethod
@@ -194,7 +197,7 @@ def reconstruct(
     observation, latent = setup.observation, setup.latent
     estimator.check_family(latent.family)
     if not estimator.takes_data_as_they_come:
-        observation.require_benchmark(method)
+        observation.require_benchmark(method, walls=estimator.takes_walls)
     mend = "ask for fewer draws, modes or cases, or for less effort"
     estimator.needs(observation, latent, num_draws).check(estimator.name, mend, show=show_progress)
     posterior = estimator.estimate(observation, latent, num_draws=num_draws, seed=seed, show_progress=show_progress)
@@ -237,4 +240,4 @@ def make_estimator(method: str, **options) -> Estimator:
 
 def decoder_for(observation: Observation, latent: Latent) -> Decoder:
     """The decoder from latents to fields on the rectangle that was observed."""
-    return Decoder(latent, observation.grid.extent)
+    return Decoder.within(latent, observation.grid.extent, (observation.domain or Domain.periodic()).mirror)

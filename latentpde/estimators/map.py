@@ -21,6 +21,7 @@ from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
+from latentpde.observation.unfolding import unfolded
 from latentpde.operator import ObservationOperator
 from latentpde.posterior import LatentPosterior
 from latentpde.progress import Advance, progress
@@ -53,6 +54,7 @@ class Map(Estimator):
     name = "map"
     summary = "the paper's test-time optimisation: Adam from several starts; a point estimate"
     has_spread = False
+    takes_walls = True
 
     num_steps: Count = 300
     num_restarts: Count = 3
@@ -94,7 +96,7 @@ class Map(Estimator):
             },
             decoder=decoder,
             z=z[rows, best][:, None],
-            initial_hat=observation.initial_spectrum()[:, None],
+            initial_hat=unfolded(observation).initial_spectrum()[:, None],
         )
 
     def minimise(

@@ -78,6 +78,9 @@ class Mirror:
 
     def project(self, block: Complex[Tensor, "*batch row col"]) -> Complex[Tensor, "*batch row col"]:
         """The part of a real field that has the symmetry."""
+        if self:  # the row of -M has no counterpart
+            half, last = block.shape[-2] // 2, torch.zeros_like(block[..., :1, :])
+            block = torch.cat([block[..., :half, :], last, block[..., half + 1 :, :]], dim=-2)
         if self.y:
             block = (block + self.y * flip_rows(block)) / 2
         # the reflection along x gives columns with negative numbers, which are conjugates of those of the block

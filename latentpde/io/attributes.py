@@ -71,6 +71,8 @@ class Attributes(BaseModel):
         Traceback (most recent call last):
         latentpde.errors.DataError: the attribute noise_std must be one positive number; found (1+2j)
         """
+        if "boundary" in found and "domain" not in found:  # what others call the edges
+            found = {**found, "domain": found["boundary"]}
         try:
             return cls.model_validate({name: _plain(found[name]) for name in cls.model_fields if name in found})
         except ValidationError as error:

@@ -318,12 +318,14 @@ class Observation(InNotebook):
         """Whether there is an initial state, without a gap."""
         return self.initial is not None and not bool(self.initial.isnan().any())
 
-    def require_benchmark(self, method: str) -> None:
+    def require_benchmark(self, method: str, walls: bool = False) -> None:
         """Raise `DataError` where a method that knows the paper's problem alone cannot take these data."""
         if self.reading_times is not None:
             raise DataError(f"{method} takes readings in snapshots; for a table of readings take the method exact")
-        if not (self.domain or Domain.periodic()).is_periodic:
-            raise DataError(f"{method} knows periodic edges only; for others take the method exact")
+        domain = self.domain or Domain.periodic()
+        if not (domain.is_periodic or (walls and not domain.is_open)):
+            known = "periodic edges and walls" if walls else "periodic edges"
+            raise DataError(f"{method} knows {known} only; for others take the method exact")
         if self.initial_velocity is not None or self.settings.velocity not in (None, "zero"):
             raise DataError(f"{method} starts from a state at rest; for an initial velocity take the method exact")
         if self.of_source is not None:

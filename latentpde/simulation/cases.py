@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Bool
 
 from latentpde.decoder import Decoder, as_times
+from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.grid import Grid, at_points, average_pool
 from latentpde.latent import Latent
@@ -69,6 +70,7 @@ class Simulation:
         extent: ``(height, width)`` of the rectangle, in physical units.
         times: PDE times of the snapshots, not negative; the family's default time where left out.
         num_modes: Fourier modes of the source per half axis; 0 for a PDE without a source.
+        domain: the edges, periodic or walls, as `latentpde.Domain.parse` reads them.
 
     Example:
         >>> simulation = Simulation(regime="balanced", shape=(32, 32), mask="radial", sparsity=0.1)
@@ -92,6 +94,7 @@ class Simulation:
     extent: tuple[float, float] = (1.0, 1.0)
     times: tuple[float, ...] | None = None
     num_modes: int = 12
+    domain: str = "periodic"
 
     def __post_init__(self):
         if not isinstance(self.regime, Regime):
@@ -109,6 +112,10 @@ class Simulation:
         if self.times is None:
             object.__setattr__(self, "times", (self._regime.time,))
         as_times(self._times, torch.zeros(0, dtype=torch.float64))
+        domain = Domain.parse(self.domain)
+        if domain.is_open:
+            raise UsageError(f"simulated cases have periodic edges or walls (dirichlet, neumann), got {self.domain!r}")
+        self._regime.pde.require_even(domain.mirror)
         _ = self._coarse_grid, self.latent  # refuse what makes no grid and no prior
 
     @property
@@ -147,18 +154,19 @@ class Simulation:
         drawn = [self._draw(self.generator(i)) for i in range(start, stop)]
         columns = {name: np.stack([case[name] for case in drawn]) for name in drawn[0]}
         fine, coarse, latent = self.grid, self._coarse_grid, self.latent
-        decoder = Decoder(latent, self.extent)
+        mirror = Domain.parse(self.domain).mirror
+        decoder = Decoder.within(latent, self.extent, mirror)
         z, u0 = torch.from_numpy(columns["z"]), torch.from_numpy(columns["initial"])
         u0_coarse = average_pool(u0, self.pooling)
         with torch.no_grad():
-            spectrum = decoder.spectrum(z, fine.analyse(u0), self._times)
-            field = fine.synthesise(spectrum)
+            spectrum = decoder.spectrum(z, mirror.analyse(u0, fine), self._times)
+            field = decoder.on_grid(spectrum, fine)
             if self.observed == "lowres-solve":
                 clean = decoder.decode(z, u0_coarse, self._times, coarse)
             elif self.observed == "pooled":
-                clean = cell_averages(spectrum, coarse, self.pooling)
+                clean = mirror.restrict(cell_averages(spectrum, mirror.grid(coarse), self.pooling))
             else:
-                clean = at_points(spectrum, torch.from_numpy(columns["positions"])[:, None], self.extent)
+                clean = at_points(spectrum, torch.from_numpy(columns["positions"])[:, None], decoder.extent)
         is_read = columns["mask" if self.observed != "point" else "has_cell"][:, None]
         columns["readings"] = np.where(is_read, clean.numpy() + self.noise_std * columns["noise"], np.nan)
         columns["initial_coarse"], columns["field"] = u0_coarse.numpy(), field.numpy()
@@ -260,7 +268,7 @@ class Simulation:
             "observed_kind": self.observed,
             "pooling": self.pooling,
             "extent": np.asarray(self.extent),
-            "domain": "periodic",
+            "domain": Domain.parse(self.domain).describe(),
             "coefficient_bounds": np.asarray(regime.ranges).ravel(),
             "source_prior_std": regime.source_prior_std if self.source else 0.0,
             **({"num_modes": self.num_modes} if self.num_modes else {}),

@@ -63,13 +63,15 @@ class Rivals(Study):
 def _tasks(num: int) -> Iterator[dict[str, Any]]:
     for index in range(min(_HEAT_CASES, num)):
         yield {"task": "heat", "index": index}
-    for index in range(max(1, num // FIELDS)):
-        for noise in NOISES:
+    for noise, directions, scheme in (
+        (0.0, DIRECTIONS, "five-point"),
+        (0.0, ("inverse",), "exact"),
+        *((noise, DIRECTIONS, "five-point") for noise in NOISES[1:]),
+    ):
+        for index in range(max(1, num // FIELDS)):
             for name in EQUATIONS:
-                for direction in DIRECTIONS:
-                    yield {"task": name, "direction": direction, "noise": noise, "scheme": "five-point", "index": index}
-        for name in EQUATIONS:
-            yield {"task": name, "direction": "inverse", "noise": 0.0, "scheme": "exact", "index": index}
+                for direction in directions:
+                    yield {"task": name, "direction": direction, "noise": noise, "scheme": scheme, "index": index}
 
 
 def _key(line: Line) -> dict[str, Any]:

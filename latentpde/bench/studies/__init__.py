@@ -2,6 +2,7 @@
 
 from latentpde.bench.benchmark import benchmarks
 from latentpde.bench.studies.ablations import GuidanceScale, MapBudget, RefinementWeight
+from latentpde.bench.studies.alarm import Alarm
 from latentpde.bench.studies.batching import Batching
 from latentpde.bench.studies.bounds import FamilyBounds
 from latentpde.bench.studies.calibration import Calibration
@@ -25,13 +26,14 @@ from latentpde.bench.studies.scaling import Scaling
 from latentpde.bench.studies.spectra import Spectra
 from latentpde.bench.studies.speed import Speed
 from latentpde.bench.studies.stages import Stages
+from latentpde.bench.studies.suggest import Suggest
 from latentpde.bench.studies.sweeps import Masks, Noise, Snapshots, Sparsity
 from latentpde.bench.studies.unknowns import Unknowns
 
 for _benchmark in (
     *(Table1(), TableNoSource(), Pareto(), Limit(), MeanSquare(), FineInitial(), FamilyBounds(), Runtime()),
     *(Noise(), Masks(), Sparsity(), Snapshots()),
-    *(Calibration(), Coverage(), Evidence()),
+    *(Calibration(), Coverage(), Evidence(), Alarm(), Suggest()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
     *(Speed(), Core(), Batching(), Scaling(), Peers()),

@@ -38,7 +38,7 @@ class Evidence(Study):
 
     name = "evidence"
     title = "is the right family of PDEs found by the evidence?"
-    num = 100
+    num = 400  # 100 of each setting
     num_settings = len(SETTINGS)
     regimes = REGIMES
     in_all = False  # it takes half an hour
@@ -135,6 +135,6 @@ def _right_among(lines: Frame, low: float, high: float) -> str:
         return NONE
     odds = np.concatenate(lines["probability"].to_list())
     right = np.concatenate([np.array(REGIMES) == regime for regime in lines["regime"]])
-    inside = (odds > low) & (odds <= high)
+    inside = (odds >= low) & ((odds < high) | (high == 1))
     num = int(inside.sum())
     return f"{odds[inside].mean():.3f}: {right[inside].mean():.3f} of {num}" if num else NONE

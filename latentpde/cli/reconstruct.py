@@ -13,6 +13,7 @@ import typer
 
 from latentpde.cli import model, reading
 from latentpde.cli.chunks import Chunk, Resume, Scheduler, Workers, is_store, reconstruct_store, require_store
+from latentpde.cli.families import one_family, show_families
 from latentpde.cli.holdout import Share, Threshold, WholeStations, check_holdout, run_holdout
 from latentpde.cli.options import (
     MOST,
@@ -32,7 +33,12 @@ def reconstruct(
         list[Path], typer.Argument(help="CSV, Parquet, NetCDF or Zarr with readings; several files of cases.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write; a Zarr store, on all cores.")],
-    pde: Annotated[str | None, typer.Option(help="PDE family, where the file does not name it.")] = None,
+    pde: Annotated[
+        str | None, typer.Option(help="PDE family, where the file does not name it; several with commas; or auto.")
+    ] = None,
+    average: Annotated[
+        bool, typer.Option("--average", help="With several families: the mixture of all, not the likeliest one.")
+    ] = False,
     method: Annotated[str | None, typer.Option(help="See `latentpde list methods`.")] = None,
     num_draws: Annotated[int, typer.Option(min=1, max=MOST, help="Posterior draws per case.")] = 12,
     resolution: Annotated[
@@ -92,7 +98,6 @@ def reconstruct(
 ) -> None:
     """Reconstruct the whole field from sparse readings."""
     from latentpde.estimators import methods
-    from latentpde.estimators import reconstruct as run
     from latentpde.estimators.base import DEFAULT_METHOD
     from latentpde.io.files import atomic_path, check_writable
     from latentpde.io.netcdf import open_fine_initial
@@ -103,6 +108,7 @@ def reconstruct(
     from latentpde.posterior import output_grid
     from latentpde.posterior.summary import Summary
     from latentpde.progress import progress
+    from latentpde.questions.families import reconstruct as run
     from latentpde.validation import LARGEST, LATEST, SMALLEST
 
     method = DEFAULT_METHOD if method is None else method
@@ -128,7 +134,7 @@ def reconstruct(
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise UsageError("the readings, --output and --report must be different files")
     of_cases = {
-        "family": pde,
+        "family": one_family(pde, average),
         "noise_std": noise_std,
         "times": tuple(time) if time else None,
         "observed_kind": kind.value if kind else None,
@@ -192,8 +198,10 @@ def reconstruct(
         f"to decode {num_draws} draw(s) at {grid.shape[0]} x {grid.shape[1]}",
         "ask for a lower --resolution, fewer draws or fewer cases",
     )
+    posterior = run(observation, pde, num_draws=num_draws, average=average, **call)
+    show_families(posterior, quiet or as_json)
+    pde = str(posterior.call["family"]) if pde is not None and not average else pde
     held_out = run_holdout(observation, pde, holdout, holdout_groups, **call)
-    posterior = run(observation, pde, num_draws=num_draws, **call)
     with ExitStack() as stack:
         stack.enter_context(progress("decode and write", 1, show=not quiet))
         # decoded once: the file and the page show the same numbers

@@ -1,0 +1,77 @@
+"""Which PDE: odds by evidence, what they depend on, and the mixture of families."""
+
+import numpy as np
+import pytest
+import torch
+
+import latentpde as lp
+from latentpde.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return lp.simulate("klein_gordon", num=1, seed=3, shape=(32, 32), num_modes=2, sparsity=0.4, times=(0.5,))
+
+
+@pytest.fixture(scope="module")
+def found(cases):
+    return lp.compare(cases, ["helmholtz", "klein_gordon", "telegraph"])
+
+
+def test_the_right_family_is_first_and_goes_on(cases, found):
+    assert found.best == "klein_gordon"
+    posterior = lp.reconstruct(cases, "klein_gordon,helmholtz", num_draws=2)
+    assert posterior.latent.family.name == "klein_gordon"
+    assert set(posterior.settings["families"]) == {"klein_gordon", "helmholtz"}
+    assert sum(found.probabilities.values()) == pytest.approx(1)
+    assert "klein_gordon: probability" in found.to_text()
+
+
+def test_evidence_is_that_of_quadrature(cases):
+    """One free coefficient, on a grid of a thousand values: to 0.01 nats."""
+    fixed = {"cx": 1.5, "cy": 1.5}
+    posterior = lp.reconstruct(
+        cases, "klein_gordon", fixed=fixed, bounds={"m": (0.3, 3.5)}, target=40_000.0, num_draws=2
+    )
+    likelihood = posterior.model().likelihood
+    m = torch.linspace(0.3, 3.5, 2001, dtype=torch.float64)
+    theta = torch.stack([torch.full_like(m, 1.5), torch.full_like(m, 1.5), m], dim=-1)
+    values = likelihood.log_likelihood(theta)
+    expected = float(torch.log(torch.trapezoid(torch.exp(values - values.max()), m) / 3.2) + values.max())
+    assert float(posterior.diagnostics["log_evidence"][0]) == pytest.approx(expected, abs=0.01)
+
+
+def test_wide_bounds_are_twice_as_wide(cases):
+    """Against quadrature over an interval of twice the width."""
+    found = lp.compare(cases, ["klein_gordon", "helmholtz"], fixed={"cx": 1.5, "cy": 1.5}, bounds={"m": (0.5, 4.0)})
+    likelihood = found.posteriors["klein_gordon"].model().likelihood
+    m = torch.linspace(0.25, 7.25, 2001, dtype=torch.float64)
+    theta = torch.stack([torch.full_like(m, 1.5), torch.full_like(m, 1.5), m], dim=-1)
+    values = likelihood.log_likelihood(theta)
+    expected = float(torch.log(torch.trapezoid(torch.exp(values - values.max()), m) / 7.0) + values.max())
+    assert found.wide["klein_gordon"] == pytest.approx(expected, abs=0.15)
+
+
+def test_the_mixture_is_between_its_families(cases):
+    mixed = lp.reconstruct(cases, ["klein_gordon", "telegraph"], average=True, num_draws=4)
+    comparison = lp.compare(cases, ["klein_gordon", "telegraph"], sensitivity=False, num_draws=199)
+    weights, parts = comparison.probabilities, comparison.posteriors
+    expected = sum(weights[name] * parts[name].mean(resolution=8) for name in parts)
+    np.testing.assert_allclose(mixed.mean(resolution=8), expected, rtol=1e-6, atol=1e-9)
+    assert mixed.num_draws == 199
+    mixed.summary(resolution=8)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"family": ["helmholtz"]}, "at least two families"),
+        ({"family": "helmholtz,helmholtz"}, "each once"),
+        ({"family": "helmholtz,nonsense"}, "nonsense"),
+        ({"family": "auto", "method": "map"}, "only the method exact"),
+        ({"family": "helmholtz", "average": True}, "average is over several"),
+    ],
+)
+def test_refusals_say_what_is_wrong(cases, call, words):
+    with pytest.raises(UsageError, match=words):
+        lp.reconstruct(cases, **call)

@@ -1,0 +1,109 @@
+"""Open edges, and what must not matter: where the data lie, which axis is which, how noise is grouped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import latentpde as lp
+
+WIND, DIFFUSIVITY = np.array([0.1, 0.7]), 0.004  # (y, x)
+
+
+def blob(points, time):
+    """A Gaussian cloud that drifts out of the unit square, in closed form."""
+    variance = 0.02 + 2 * DIFFUSIVITY * time
+    away = points - np.array([0.5, 0.35]) - WIND * np.asarray(time)[..., None]
+    return 3 * 0.02 / variance * np.exp(-(away**2).sum(-1) / (2 * variance))
+
+
+@pytest.fixture(scope="module")
+def readings():
+    rng = np.random.default_rng(1)
+    places, times = np.tile(rng.random((30, 2)), (4, 1)), np.repeat(np.linspace(0, 1, 4), 30)
+    return places, times, blob(places, times) + 0.03 * rng.standard_normal(120)
+
+
+def edge_and_inside(readings, domain):
+    """Root mean square errors near the edges, and elsewhere, at three times."""
+    (y, x), times, values = readings[0].T, readings[1], readings[2]
+    observation = lp.Observation.from_table(values, y=y, x=x, t=times, sigma=0.03, grid=lp.Grid((24, 24)))
+    posterior = lp.reconstruct(observation, "advection_diffusion", domain=domain, source="none")
+    centres = (np.arange(24) + 0.5) / 24
+    points = np.stack(np.meshgrid(centres, centres, indexing="ij"), -1).reshape(-1, 2)
+    near = np.minimum(points, 1 - points).min(1) < 0.1
+    errors = np.stack([posterior.at(points, t)["mean"].values - blob(points, t) for t in (0.33, 0.67, 1.0)])
+    return tuple(float(np.sqrt((errors[:, here] ** 2).mean())) for here in (near, ~near)), posterior
+
+
+def test_a_blob_drifts_out_through_an_open_edge(readings):
+    (edge, inside), posterior = edge_and_inside(readings, "open")
+    assert edge < 1.3 * inside
+    assert inside < 0.04
+    assert abs(float(posterior.coefficients.sel(coefficient="vx").mean()) - 0.7) < 0.05
+    assert posterior.settings["domain"] == "open"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::latentpde.LatentPDEWarning")
+def test_on_a_torus_it_comes_in_again(readings):
+    (edge, _), _ = edge_and_inside(readings, "open")
+    (torus, _), _ = edge_and_inside(readings, "periodic")
+    assert torus > 3 * edge
+
+
+COLUMNS = ("value", "y", "x", "t")
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A drifting wave at few stations, which is quickly searched, and what is found of it."""
+    rng = np.random.default_rng(4)
+    y, x, t = np.tile(rng.random(8) * 3, 3), np.tile(rng.random(8) * 5, 3), np.repeat([0.0, 0.5, 1.0], 8)
+    value = np.sin(1.3 * (x - 0.8 * t) + y) + 0.1 * rng.standard_normal(24)
+    columns = dict(zip(COLUMNS, (value, y, x, t), strict=True))
+    return columns, found_of(columns)
+
+
+def found_of(columns, corner=(0.0, 0.0), extent=(3.0, 5.0), **options):
+    grid = lp.Grid((6, 10) if extent[0] < extent[1] else (10, 6), extent, corner)
+    observation = lp.Observation.from_table(**columns, grid=grid, **options)
+    known = {"source": "none", "initial": "Matern(length=1.5)", "trend": "none"}
+    return lp.reconstruct(observation, "advection_diffusion", num_draws=200, **known)
+
+
+def test_where_and_when_the_data_lie_does_not_matter(small):
+    columns, expected = small
+    moved = {**columns, "y": columns["y"] + 40, "x": columns["x"] - 7, "t": columns["t"] + 100}
+    found = found_of(moved, corner=(40.0, -7.0))
+    np.testing.assert_allclose(found.mean(16), expected.mean(16), atol=1e-5)
+    np.testing.assert_allclose(found.std(16), expected.std(16), rtol=1e-4)
+
+
+def test_which_axis_is_which_does_not_matter(small):
+    """The search takes coefficients in another order, so the two agree up to its Monte Carlo error."""
+    columns, expected = small
+    found = found_of({**columns, "y": columns["x"], "x": columns["y"]}, extent=(5.0, 3.0))
+    spread = expected.std(16).values
+    assert (np.abs(found.mean(16).values.T - expected.mean(16).values) < 0.3 * spread).all()
+    np.testing.assert_allclose(found.std(16).values.T, spread, rtol=0.35)
+    there, here = (some.coefficients.mean("draw").values for some in (found, expected))
+    np.testing.assert_allclose(there[[1, 0, 2]], here, atol=0.3 * float(expected.coefficients.std("draw").max()))
+
+
+def test_two_groups_of_the_same_known_noise_are_one(small):
+    columns, _ = small
+    one, two = (found_of(columns, sigma=0.1, group=group) for group in (None, np.arange(24) % 2))
+    np.testing.assert_array_equal(one.mean(16), two.mean(16))
+
+
+def test_a_result_says_what_was_assumed(small):
+    settings = small[1].settings
+    assert settings["domain"] == "open"
+    assert settings["noise_std"] == "inferred"
+    assert settings["trend"] == "none"
+    assert (settings["initial"], settings["source"], settings["velocity"]) == ("Matern", "none", "zero")
+    assert settings["bounds_from"]["vx"] == "from extent and times"
+    lower, upper = settings["level_bounds"]["noise_std"]
+    assert lower < float(small[1].levels.sel(level="noise_std").mean()) < upper
+    assert settings["level_bounds_from"]["noise_std"] == "the data"

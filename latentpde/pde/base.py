@@ -13,7 +13,7 @@ from torch import Tensor
 from latentpde.errors import UsageError
 from latentpde.grid import Mirror, Wavenumbers, pad_block, wavenumbers
 from latentpde.pde.first_order import solve_first_order
-from latentpde.pde.transfer import source_response, state_response, velocity_response
+from latentpde.pde.transfer import responses, source_response, state_response, velocity_response
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Family(ABC):
         self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]
     ) -> tuple[Tensor, Tensor]:
         """``(G, H)`` of ``u_hat(t) = G u0_hat + H f_hat``; they broadcast to ``(*batch, time, row, col)``."""
-        return self.state_response(k, times, theta), self.source_response(k, times, theta)
+        return responses(*self._terms(k, times, theta))
 
     def state_response(
         self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]

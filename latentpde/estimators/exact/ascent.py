@@ -9,7 +9,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+NEGLIGIBLE = 40.0  # in the logarithm of a density
+
 _STEP = 1e-4  # of finite differences
+_SAME_TOP, _SMALL_GAIN = 0.05, 1e-4  # in units of the box; of a step, as a share of the value
 _CURVATURES = (4.0, 1e14)  # of functions as wide as the box, and as narrow as any here
 
 
@@ -49,33 +52,58 @@ def climb(
     function: Callable[[Float[ndarray, "point dim"]], tuple[Float[ndarray, " point"], Float[ndarray, "point dim"]]],
     points: Float[ndarray, "point dim"],
     most_steps: int,
-) -> tuple[Float[ndarray, "point dim"], Float[ndarray, " point"], Float[ndarray, "point dim dim"]]:
-    """A quasi-Newton method within the unit box, for functions of more variables, with a gradient: as `ascend`.
+) -> tuple[Float[ndarray, "top dim"], Float[ndarray, " top"], Float[ndarray, "top dim dim"]]:
+    """A quasi-Newton method within the unit box, for functions of more variables, with a gradient: the distinct maxima
+    that it meets, their values and curvatures, as `ascend`.
 
     Args:
-        function: of a batch of points, with its gradient.
-        points: to begin with.
+        function: a logarithm, of a batch of points, with its gradient. Differences far below one do not matter, and
+            nothing that is lower by `NEGLIGIBLE`.
+        points: to begin with, the most promising first. A climb that comes near the top of an earlier one ends there.
         most_steps: of each.
     """
     from scipy.optimize import minimize
 
+    tops: list[ndarray] = []
+    values: list[float] = []
+    latest = {}
+
     def downhill(point: ndarray) -> tuple[float, ndarray]:
         value, slope = function(point[None])
-        return (-float(value[0]), -slope[0]) if np.isfinite(value[0]) else (1e30, np.zeros_like(point))
+        found = (-float(value[0]), -slope[0]) if np.isfinite(value[0]) else (1e30, np.zeros_like(point))
+        latest[point.tobytes()] = found[0]
+        return found
+
+    def stop_at_known_top(point: ndarray) -> None:
+        value = -latest.get(point.tobytes(), np.inf)
+        if any(
+            np.abs(point - top).max() < _SAME_TOP and value > known - 3 for top, known in zip(tops, values, strict=True)
+        ):
+            raise StopIteration
 
     bounds = [(0.0, 1.0)] * points.shape[1]
-    tops = np.stack(
-        [
-            minimize(downhill, p, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": most_steps}).x
-            for p in points
-        ]
-    )
-    middle = np.clip(tops, _STEP, 1 - _STEP)
+    for point in points:
+        latest.clear()
+        options = {"maxiter": most_steps, "ftol": _SMALL_GAIN}
+        found = minimize(
+            downhill, point, jac=True, method="L-BFGS-B", bounds=bounds, callback=stop_at_known_top, options=options
+        )
+        if not any(np.abs(found.x - top).max() < _SAME_TOP for top in tops):
+            tops.append(found.x)
+            values.append(-float(found.fun))
+    order = [i for i in np.argsort(values)[::-1] if values[i] > max(values) - NEGLIGIBLE]
+    highest = np.stack([tops[i] for i in order])
+    curvatures = _curvatures_by_slopes(function, highest)
+    return highest, np.array(values)[order], curvatures
+
+
+def _curvatures_by_slopes(function, points: Float[ndarray, "point dim"]) -> Float[ndarray, "point dim dim"]:
+    middle = np.clip(points, _STEP, 1 - _STEP)
     axes = _STEP * np.eye(points.shape[1])
     around = (middle[:, None] + np.concatenate([axes, -axes])).reshape(-1, points.shape[1])
-    slopes = function(around)[1].reshape(len(tops), 2, *axes.shape)
+    slopes = function(around)[1].reshape(len(points), 2, *axes.shape)
     second = (slopes[:, 0] - slopes[:, 1]) / (2 * _STEP)
-    return tops, function(tops)[0], _made_positive((second + second.swapaxes(1, 2)) / 2)
+    return _made_positive((second + second.swapaxes(1, 2)) / 2)
 
 
 def _made_positive(second: Float[ndarray, "point dim dim"]) -> Float[ndarray, "point dim dim"]:

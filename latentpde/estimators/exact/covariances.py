@@ -66,7 +66,8 @@ class DisplacementTable:
             table = square[:, None] * torch.exp(1j * phases(k, displacements))
             if unknown.even:
                 k, table = fold(k, table)
-            self._parts.append([(part, as_wavenumbers(k)) for part in parts])
+            waves = as_wavenumbers(k)
+            self._parts.append([(part, waves) for part in parts])
             tables.append(table)
         table = torch.cat(tables)
         self._cosines = table.real.contiguous()
@@ -96,7 +97,8 @@ class DisplacementTable:
         """Something quadratic in the responses, summed over fields that share waves, mode by mode."""
         found = []
         for parts in self._parts:
-            first, *others = (function(self._unknown.responses(parameters, [part])) for part in parts)
+            responses = self._unknown.responses(parameters, parts).chunk(len(parts), dim=-1)
+            first, *others = (function(response) for response in responses)
             found.append(sum(others, first))
         return torch.cat(found, dim=-1)
 

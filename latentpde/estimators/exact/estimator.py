@@ -60,6 +60,7 @@ _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _MOST_WIDENINGS = 3
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
+_STEP, _MIN_EFFECTIVE = 128, 40.0  # of the search, there: its first samples are good ones
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -316,7 +317,9 @@ class Exact(Estimator):
             value = float(log_density(np.zeros((1, 0)))[0])
             return WeightedSamples(np.zeros((1, 0)), np.zeros(1), value, 0.0, 1.0, 0.0, 1, 1, True)
         if likelihood.known is None:  # levels smooth the way, and there are many parameters
-            effort = Effort(sweep=max(2, self.sweep // _FEWER), target=self.target)
+            effort = Effort(
+                sweep=max(2, self.sweep // _FEWER), target=self.target, step=_STEP, min_effective=_MIN_EFFECTIVE
+            )
             return sample_box(log_density, parameters.num_free, generator=rng, effort=effort, with_slope=with_slope)
         easier = [likelihood.with_extra_noise(std) for std in _extra_noise(likelihood)]
         surrogate = (easier[0] if easier else likelihood).surrogate(parameters.middle)

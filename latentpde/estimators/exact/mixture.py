@@ -13,6 +13,7 @@ from scipy.special import gammaln
 
 MOST_COMPONENTS = 32
 SMALLEST_SCALE = 1e-7  # of a component, in units of the box
+_WIDER = 1.5  # times the covariance
 _IN_CACHE = 2**15  # densities at once
 
 
@@ -83,6 +84,14 @@ class Mixture:
             share /= share.sum(1, keepdims=True)
         assert mixture is not None
         return replace(mixture, means=mixture.means + x0)
+
+    @classmethod
+    def wide(cls, points: ndarray, log_weights: ndarray) -> Mixture:
+        """One component around all weighted points, wider than they are spread."""
+        weights = np.exp(log_weights - logsumexp(log_weights))
+        mean = weights @ points
+        offsets = points - mean
+        return cls.of(np.ones(1), mean[None], _WIDER * (weights[:, None] * offsets).T @ offsets[None])
 
     @property
     def degrees(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from latentpde.estimators.exact.ascent import ascend, climb
+from latentpde.estimators.exact.ascent import NEGLIGIBLE, ascend, climb
 from latentpde.estimators.exact.mixture import Mixture, peaks
 
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
@@ -17,13 +17,12 @@ LogDensityAndSlope = Callable[
     [Float[ndarray, "point dim"]], tuple[Float[ndarray, " point"], Float[ndarray, "point dim"]]
 ]
 
-NEGLIGIBLE = 40.0  # in log weight
-
 _LEAST_INSIDE = 0.01  # of them
 
 MOST_PEAKS, _NEWTON_STEPS = 32, 3
 _NUM_CLIMBED, _CLIMBING_STEPS = 6, 40
-_COST_OF_SLOPE = 2  # evaluations that a gradient takes the time of
+_COST_OF_SLOPE = 4  # evaluations that a gradient takes the time of
+_TRUST = 4.0  # nats by which the mass of a maximum may well be wrong, as its curvature alone tells it
 
 
 class Population:
@@ -39,6 +38,7 @@ class Population:
         self.num_uniform, self.num_drawn, self.num_evaluations = 0, 0, num_evaluations
         self.proposals: dict[Mixture, int] = {}  # and how many were drawn from each
         self.is_fresh = True
+        self.maxima: Mixture | None = None  # that were climbed to
 
     def evaluate(self, log_density: LogDensity, points: ndarray) -> ndarray:
         self.num_evaluations += len(points)
@@ -84,7 +84,8 @@ class Population:
             self.num_evaluations += _COST_OF_SLOPE * len(points)
             return with_slope(points)
 
-        return _mixture_of_maxima(*climb(counted, highest, _CLIMBING_STEPS))
+        self.maxima = _mixture_of_maxima(*climb(counted, highest, _CLIMBING_STEPS), trust=_TRUST)
+        return self.maxima
 
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):
@@ -116,8 +117,9 @@ class Population:
         self.points, self.values, self.log_proposed = self.points[keep], self.values[keep], self.log_proposed[keep]
 
 
-def _mixture_of_maxima(means: ndarray, values: ndarray, curvatures: ndarray) -> Mixture:
-    """A component at each distinct maximum, as wide as the density is there."""
+def _mixture_of_maxima(means: ndarray, values: ndarray, curvatures: ndarray, trust: float = np.inf) -> Mixture:
+    """A component at each distinct maximum, as wide as the density is there; of equal shares, or the smaller the more
+    times ``trust`` the logarithm of its mass is below the largest."""
     scales, axes = np.linalg.eigh(curvatures)
     scales = np.maximum(scales, 1.0)
     mass = values - 0.5 * np.log(scales).sum(1)
@@ -127,7 +129,8 @@ def _mixture_of_maxima(means: ndarray, values: ndarray, curvatures: ndarray) -> 
     near = np.einsum("ijk,jkl,ijl->ij", offsets, curvatures[order], offsets) < 1
     distinct = order[~np.tril(near, -1).any(1)]
     covariances = (axes / scales[:, None] @ axes.swapaxes(1, 2))[distinct]
-    return Mixture.of(np.full(len(distinct), 1 / len(distinct)), means[distinct], covariances)
+    shares = np.exp((mass[distinct] - mass.max()) / trust)
+    return Mixture.of(shares / shares.sum(), means[distinct], covariances)
 
 
 def effective_size(log_weights: ndarray) -> float:

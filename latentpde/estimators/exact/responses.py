@@ -269,7 +269,10 @@ class UnknownModes:
         """The modes of some unknown fields."""
         scale = torch.cat([part.scale for part in fields]) if fields else torch.zeros(0, dtype=torch.float64)
         waves = scale * all_waves([part.modes for part in fields], places.positions, places.cells)
-        parts = [(part, as_wavenumbers(part.modes.k)) for part in fields]
+        parts: list[tuple[UnknownPart, Wavenumbers]] = []
+        for part in fields:
+            same = [own for other, own in parts if torch.equal(other.modes.k, part.modes.k)]
+            parts.append((part, same[0] if same else as_wavenumbers(part.modes.k)))
         return cls(latent.family, places, parts, scale, waves, is_even(latent))
 
     def __len__(self) -> int:
@@ -281,12 +284,17 @@ class UnknownModes:
         parts: list[tuple[UnknownPart, Wavenumbers]] | None = None,
     ) -> Tensor:
         """Responses of modes, by default all, ``(batch, time, mode)``; real where the family's are."""
-        times, found = self.places.times, []
-        theta = parameters[:, : len(self.family.coefficients)]
-        for part, k in self.parts if parts is None else parts:
-            response = response_of(self.family, part.field)(k, times, theta).expand(
-                len(theta), len(times), 1, k.x.shape[-1]
-            )[:, :, 0]
+        theta, times, found = parameters[:, : len(self.family.coefficients)], self.places.times, []
+        chosen = self.parts if parts is None else parts
+        waves, shared = [id(k) for _, k in chosen], {}
+        for part, k in chosen:
+            if self.family.order == 1 and waves.count(id(k)) > 1:  # state and source have their exponentials in common
+                if id(k) not in shared:
+                    shared[id(k)] = self.family.transfer(k, times, theta)
+                response = shared[id(k)][part.field == "source"]
+            else:
+                response = response_of(self.family, part.field)(k, times, theta)
+            response = response.expand(len(theta), len(times), 1, k.x.shape[-1])[:, :, 0]
             if self.places.has_source:  # which the source is, and the state is not
                 own = torch.full((len(theta), 1, k.x.shape[-1]), float(part.field == "source"), dtype=response.dtype)
                 response = torch.cat([response, own], dim=1)

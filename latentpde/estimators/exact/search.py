@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from scipy.stats.qmc import Sobol
 
 _MOST_SURROGATE_PEAKS = 64
-_PEAK_SHARE = 0.1  # of the samples
+_PEAK_SHARE, _MAXIMA_SHARE, _WIDE_SHARE = 0.1, 0.15, 0.2  # of the samples
 _MOST_FINAL_TRIES, _MOST_BATCHES, _SMALL_LOSS = 4, 8, 0.5
 
 
@@ -232,9 +232,11 @@ def _anneal(half: Population, log_density: LogDensity, effort: Effort, scale: in
         # that leave no gaps between components give the better weights.
         per_component = 1.0 * dim if beta < 1 else 4.0 * dim
         fit = Mixture.fit(half.points, weights, per_component, generator)
-        proposal = Mixture.concatenate(
-            [fit.scaled(1 - _PEAK_SHARE), peaks(half.points, half.values, MOST_PEAKS).scaled(_PEAK_SHARE)]
-        )
+        parts = [(_PEAK_SHARE, peaks(half.points, half.values, MOST_PEAKS))]
+        if half.maxima is not None:  # in many dimensions few samples make narrow fits, and tails would be missed
+            parts += [(_MAXIMA_SHARE, half.maxima), (_WIDE_SHARE, Mixture.wide(half.points, weights))]
+        rest = 1 - sum(share for share, _ in parts)
+        proposal = Mixture.concatenate([part.scaled(share) for share, part in [(rest, fit), *parts]])
         if beta == 1.0 or iteration == effort.most_iterations:
             break
         half.prune(weights)

@@ -165,7 +165,7 @@ class Searched(Exact):
 
     tool: Tool
 
-    def search(self, likelihood: MarginalLikelihood, parameters, rng) -> WeightedSamples:
+    def search(self, likelihood: MarginalLikelihood, parameters, rng, inspect=None) -> WeightedSamples:
         def log_likelihood(unit: Tensor) -> Tensor:
             return likelihood.log_likelihood(parameters.of_box(unit))
 

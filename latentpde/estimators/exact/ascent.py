@@ -12,7 +12,8 @@ from numpy import ndarray
 NEGLIGIBLE = 40.0  # in the logarithm of a density
 
 _STEP = 1e-4  # of finite differences
-_SAME_TOP, _SMALL_GAIN = 0.05, 1e-4  # in units of the box; of a step, as a share of the value
+_SAME_TOP, _SAME_HEIGHT = 0.05, 3.0  # in units of the box; nats
+_SMALL_GAIN = 1e-4  # of a step, as a share of the value
 _CURVATURES = (4.0, 1e14)  # of functions as wide as the box, and as narrow as any here
 
 
@@ -52,6 +53,7 @@ def climb(
     function: Callable[[Float[ndarray, "point dim"]], tuple[Float[ndarray, " point"], Float[ndarray, "point dim"]]],
     points: Float[ndarray, "point dim"],
     most_steps: int,
+    scale: Float[ndarray, " dim"] | float = 1.0,
 ) -> tuple[Float[ndarray, "top dim"], Float[ndarray, " top"], Float[ndarray, "top dim dim"]]:
     """A quasi-Newton method within the unit box, for functions of more variables, with a gradient: the distinct maxima
     that it meets, their values and curvatures, as `ascend`.
@@ -61,6 +63,7 @@ def climb(
             nothing that is lower by `NEGLIGIBLE`.
         points: to begin with, the most promising first. A climb that comes near the top of an earlier one ends there.
         most_steps: of each.
+        scale: how wide the function is along each axis, about; the better that is known, the fewer steps it takes.
     """
     from scipy.optimize import minimize
 
@@ -68,28 +71,37 @@ def climb(
     values: list[float] = []
     latest = {}
 
-    def downhill(point: ndarray) -> tuple[float, ndarray]:
-        value, slope = function(point[None])
-        found = (-float(value[0]), -slope[0]) if np.isfinite(value[0]) else (1e30, np.zeros_like(point))
-        latest[point.tobytes()] = found[0]
+    def downhill(scaled: ndarray) -> tuple[float, ndarray]:
+        value, slope = function(np.clip(scaled * scale, 0.0, 1.0)[None])
+        found = (-float(value[0]), -slope[0] * scale) if np.isfinite(value[0]) else (1e30, np.zeros_like(scaled))
+        latest[scaled.tobytes()] = found[0]
         return found
 
-    def stop_at_known_top(point: ndarray) -> None:
-        value = -latest.get(point.tobytes(), np.inf)
-        if any(
-            np.abs(point - top).max() < _SAME_TOP and value > known - 3 for top, known in zip(tops, values, strict=True)
-        ):
+    def known_top(point: ndarray) -> float:
+        """The value at the top that a point is at; minus infinity where there is none."""
+        near = [value for top, value in zip(tops, values, strict=True) if np.abs(point - top).max() < _SAME_TOP]
+        return max(near, default=-np.inf)
+
+    def stop_at_known_top(scaled: ndarray) -> None:
+        if -latest.get(scaled.tobytes(), np.inf) > known_top(scaled * scale) - _SAME_HEIGHT > -np.inf:
             raise StopIteration
 
-    bounds = [(0.0, 1.0)] * points.shape[1]
+    bounds = [(0.0, 1.0 / s) for s in np.broadcast_to(scale, points.shape[1])]
+    options = {"maxiter": most_steps, "ftol": _SMALL_GAIN}
     for point in points:
         latest.clear()
-        options = {"maxiter": most_steps, "ftol": _SMALL_GAIN}
         found = minimize(
-            downhill, point, jac=True, method="L-BFGS-B", bounds=bounds, callback=stop_at_known_top, options=options
+            downhill,
+            point / scale,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=stop_at_known_top,
+            options=options,
         )
-        if not any(np.abs(found.x - top).max() < _SAME_TOP for top in tops):
-            tops.append(found.x)
+        top = np.clip(found.x * scale, 0.0, 1.0)
+        if known_top(top) == -np.inf:
+            tops.append(top)
             values.append(-float(found.fun))
     order = [i for i in np.argsort(values)[::-1] if values[i] > max(values) - NEGLIGIBLE]
     highest = np.stack([tops[i] for i in order])

@@ -19,7 +19,7 @@ bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -43,8 +43,9 @@ from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.posterior import DrawnStates, ExactPosterior
 from latentpde.estimators.exact.problem import Problem, models_of
 from latentpde.estimators.exact.samples import ParameterSamples
-from latentpde.estimators.exact.search import Effort, LogDensity, WeightedSamples, sample_box
-from latentpde.estimators.exact.widening import widened
+from latentpde.estimators.exact.sampling import Inspect, Sampler
+from latentpde.estimators.exact.search import Effort, WeightedSamples
+from latentpde.estimators.exact.widening import TooNarrow, require_wide, widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
 from latentpde.latent import Latent
 from latentpde.needs import Needs
@@ -56,11 +57,8 @@ from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real
 
 _OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algebra; of an evaluation: for an estimate
-_FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _MOST_WIDENINGS = 3
-_FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
-_STEP, _MIN_EFFECTIVE = 128, 40.0  # of the search, there: its first samples are good ones
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -148,14 +146,7 @@ class Exact(Estimator):
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> ExactPosterior:
-        models, cases = self._estimate_cases(observation, latent, num_draws, seed, show_progress)
-        for _ in range(_MOST_WIDENINGS):
-            levels = models[0].users_levels
-            wider = widened(latent, torch.cat([case.mean.parameters for case in cases]), levels)
-            if wider is None:
-                break
-            latent = wider
-            models, cases = self._estimate_cases(observation, latent, num_draws, seed, show_progress)
+        latent, models, cases = self._within_wide_bounds(observation, latent, num_draws, seed, show_progress)
         kept, spread = [case.kept for case in cases], [case.spread for case in cases if case.spread]
         z, initial_hat = _join(models, kept)
         spread_z, spread_initial_hat = _join(models, spread) if spread else (None, None)
@@ -182,14 +173,30 @@ class Exact(Estimator):
             prior=latent,
         )
 
-    def _estimate_cases(
+    def _within_wide_bounds(
         self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool
+    ) -> tuple[Latent, list[Model], list[_CaseResult]]:
+        """All cases, and the latent with bounds that are wide enough, or have been widened often enough."""
+        for _ in range(_MOST_WIDENINGS):
+            try:
+                models, cases = self._estimate_cases(observation, latent, num_draws, seed, show_progress, last=False)
+                found = torch.cat([case.mean.parameters for case in cases])
+                wider = widened(latent, found, models[0].users_levels)
+                if wider is None:
+                    return latent, models, cases
+            except TooNarrow as narrow:
+                wider = widened(latent, narrow.theta) or latent
+            latent = wider
+        return latent, *self._estimate_cases(observation, latent, num_draws, seed, show_progress, last=True)
+
+    def _estimate_cases(
+        self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool, last: bool
     ) -> tuple[list[Model], list[_CaseResult]]:
-        """All cases within the bounds of the latent."""
+        """All cases within the bounds of the latent; unless they are the last, `TooNarrow` may be raised."""
         models, cases = self.models(observation, latent), []
         with progress(self.name, len(observation), show=show_progress) as advance:
             for model, seed_of_case in zip(models, case_seeds(observation, seed), strict=True):
-                cases.append(self._estimate_case(model, num_draws, seed_of_case))
+                cases.append(self._estimate_case(model, None if last else latent, num_draws, seed_of_case))
                 advance(1)
         return models, cases
 
@@ -251,12 +258,19 @@ class Exact(Estimator):
             and (self.initial is not None or not order)
         )
 
-    def _estimate_case(self, model: Model, num_draws: int, seed: int) -> _CaseResult:
+    def _estimate_case(self, model: Model, guess: Latent | None, num_draws: int, seed: int) -> _CaseResult:
+        """One case; ``guess`` has bounds that may turn out to be too narrow."""
         rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
         parameters = Parameters.of(
             model.decoder.latent, model.in_its_units(self.gaussian), model.in_its_units(self.fixed), model.levels
         )
-        samples = self.search(model.likelihood, parameters, rng)
+
+        def inspect(tops: Tensor) -> None:
+            if guess is not None:
+                users = tops * model.units_of_parameters
+                require_wide(guess, users[:, : guess.num_coefficients])
+
+        samples = self.search(model.likelihood, parameters, rng, inspect)
 
         def nodes(num: int, rng: np.random.Generator) -> Tensor:
             # in order, so that nodes that are the same follow each other
@@ -293,44 +307,14 @@ class Exact(Estimator):
         )
 
     def search(
-        self, likelihood: MarginalLikelihood, parameters: Parameters, rng: np.random.Generator
+        self,
+        likelihood: MarginalLikelihood,
+        parameters: Parameters,
+        rng: np.random.Generator,
+        inspect: Inspect | None = None,
     ) -> WeightedSamples:
         """Coefficients and levels, on the unit box."""
-
-        def on_box(function: Callable[[Tensor], Tensor]) -> LogDensity:
-            def log_density(points: np.ndarray) -> np.ndarray:
-                with torch.no_grad():
-                    chosen = parameters.at(points)
-                    return (function(chosen) + parameters.log_density(chosen)).numpy()
-
-            return log_density
-
-        def with_slope(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            at = torch.from_numpy(points).requires_grad_(True)
-            chosen = parameters.of_box(at)
-            values = likelihood.log_likelihood(chosen) + parameters.log_density(chosen)
-            (slope,) = torch.autograd.grad(values.sum(), at)
-            return values.detach().numpy(), slope.numpy()
-
-        log_density = on_box(likelihood.log_likelihood)
-        if not parameters.num_free:
-            value = float(log_density(np.zeros((1, 0)))[0])
-            return WeightedSamples(np.zeros((1, 0)), np.zeros(1), value, 0.0, 1.0, 0.0, 1, 1, True)
-        if likelihood.known is None:  # levels smooth the way, and there are many parameters
-            effort = Effort(
-                sweep=max(2, self.sweep // _FEWER), target=self.target, step=_STEP, min_effective=_MIN_EFFECTIVE
-            )
-            return sample_box(log_density, parameters.num_free, generator=rng, effort=effort, with_slope=with_slope)
-        easier = [likelihood.with_extra_noise(std) for std in _extra_noise(likelihood)]
-        surrogate = (easier[0] if easier else likelihood).surrogate(parameters.middle)
-        return sample_box(
-            log_density,
-            parameters.num_free,
-            generator=rng,
-            effort=Effort(sweep=self.sweep, target=self.target),
-            easier=[on_box(noisier.log_likelihood) for noisier in easier],
-            surrogate=on_box(surrogate.log_likelihood) if surrogate else None,
-        )
+        return Sampler(parameters, self.sweep, self.target, inspect).sample(likelihood, rng)
 
 
 def _join(models: list[Model], draws: list[Draws]) -> tuple[Float[Tensor, "case draw latent"], InitialStates]:
@@ -346,14 +330,3 @@ def _join(models: list[Model], draws: list[Draws]) -> tuple[Float[Tensor, "case 
 def _moving(states: Complex[Tensor, "*node row col"], draws: Draws) -> Complex[Tensor, "*node2 row2 col2"]:
     """Initial states with the velocities that they start with, if any."""
     return states if draws.velocity_hat is None else with_velocity(states, draws.velocity_hat)
-
-
-def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:
-    """Noise to begin the search with where the readings have next to none: modes are as narrow as noise is small."""
-    if likelihood.noise.inferred:
-        return []
-    signal, noise = float(likelihood.values.square().mean().sqrt()), float(likelihood.noise.known.min().sqrt())
-    stds = []
-    while (std := _FIRST_EXTRA * signal * _EXTRA_RATIO ** len(stds)) > 2 * noise:
-        stds.append(std)
-    return stds

@@ -20,7 +20,7 @@ from copy import copy
 from typing import TypeAlias
 
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from latentpde.estimators.exact.forms import CovarianceForm, Factors, GaussianForm, NoiseForm, cholesky, log_det
@@ -80,6 +80,24 @@ class MarginalLikelihood:
         return other
 
     @property
+    def num_values(self) -> int:
+        """Numbers in the largest array of an evaluation: what it costs."""
+        return self._form.num_values
+
+    def only(self, chosen: Int[Tensor, " chosen"]) -> MarginalLikelihood:
+        """Given some of the readings only, in their order."""
+        if self.known is not None:
+            raise ValueError("readings of a known initial state are taken together")
+        noise, unknown = self.noise.only(chosen), self.unknown.only(chosen)
+        return MarginalLikelihood(self.values[chosen], None, unknown, noise, self.trend[chosen])
+
+    def with_noise(self, noise: Noise) -> MarginalLikelihood:
+        """The same readings with other noise."""
+        other = copy(self)
+        other._form = self._form.with_noise(noise)
+        return other
+
+    @property
     def num_unknown(self) -> int:
         """Complex unknowns: modes of the source, and of the initial state where it is uncertain."""
         return len(self.unknown)
@@ -103,9 +121,7 @@ class MarginalLikelihood:
 
     def with_extra_noise(self, std: float) -> MarginalLikelihood:
         """The same readings with more noise, which has broader modes."""
-        other = copy(self)
-        other._form = self._form.with_noise(self.noise.with_extra(std**2))
-        return other
+        return self.with_noise(self.noise.with_extra(std**2))
 
     def conditional(
         self, parameters: Float[Tensor, "batch parameter"], *, generator: torch.Generator | None = None
@@ -125,7 +141,7 @@ class MarginalLikelihood:
         """What `conditional` gives for each of the generators. Parameters that follow each other and are the same are
         factorised once where that takes long."""
         distinct, counts = parameters, None
-        if self._batch == 1:
+        if self.batch == 1:
             distinct, repeats = torch.unique_consecutive(parameters, dim=0, return_counts=True)
             counts = repeats.tolist()
         found: list[list[Unknowns]] = [[] for _ in generators]
@@ -225,14 +241,14 @@ class MarginalLikelihood:
         return torch.cat([residual[..., None], self.trend.expand(len(residual), -1, -1)], dim=-1)
 
     @property
-    def _batch(self) -> int:
+    def batch(self) -> int:
         """How many sets of parameters go together."""
         return max(1, _BATCH_VALUES // self._form.num_values)
 
     def _residuals(self, parameters: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches of parameters, and what their means leave of the readings. Means are taken in larger batches than
         matrices need: one at a time, each would read the whole table of waves again."""
-        batch = self._batch
+        batch = self.batch
         for some in parameters.split(max(batch, _MEANS_AT_ONCE)):
             residual = self.values - self.known.mean(some) if self.known else self.values.expand(len(some), -1)
             yield from zip(some.split(batch), residual.split(batch), strict=True)

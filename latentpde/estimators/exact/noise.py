@@ -39,6 +39,10 @@ class Noise:
         squares = parameters[:, self.column.clamp(min=0)] ** 2
         return self.known + torch.where(self.column < 0, 0.0, self.factor * squares)
 
+    def only(self, chosen: Int[Tensor, " chosen"]) -> Noise:
+        """That of some of the readings."""
+        return Noise(self.known[chosen], self.column[chosen], self.factor[chosen])
+
     @property
     def inferred(self) -> bool:
         """Whether any of it depends on the parameters."""

@@ -32,13 +32,14 @@ class Population:
     out too small.
     """
 
-    def __init__(self, dim: int, num_evaluations: int = 0):
+    def __init__(self, dim: int, num_evaluations: int = 0, maxima: Mixture | None = None):
         self.points, self.values = np.empty((0, dim)), np.empty(0)
         self.log_proposed = np.empty(0)  # log of the sum over proposals of number drawn times density
         self.num_uniform, self.num_drawn, self.num_evaluations = 0, 0, num_evaluations
         self.proposals: dict[Mixture, int] = {}  # and how many were drawn from each
         self.is_fresh = True
-        self.maxima: Mixture | None = None  # that were climbed to
+        self.maxima = maxima  # that were climbed to
+        self.highest = np.full(dim, 0.5), -np.inf  # of these, and its value
 
     def evaluate(self, log_density: LogDensity, points: ndarray) -> ndarray:
         self.num_evaluations += len(points)
@@ -74,18 +75,19 @@ class Population:
         values = evaluate(found.means)
         highest = np.argsort(values)[::-1][:MOST_PEAKS]
         reach = 2 * np.sqrt(np.square(found.factors[highest]).sum((1, 2)))
-        return _mixture_of_maxima(*ascend(evaluate, found.means[highest], reach, _NEWTON_STEPS))
+        return mixture_of_maxima(*ascend(evaluate, found.means[highest], reach, _NEWTON_STEPS))
 
-    def climbed_peaks(self, with_slope: LogDensityAndSlope) -> Mixture:
-        """The local maxima above the highest samples that are apart from each other, by gradients."""
+    def climb_peaks(self, with_slope: LogDensityAndSlope) -> None:
+        """Find the local maxima above the highest samples that are apart from each other, by gradients."""
         highest = peaks(self.points, self.values, _NUM_CLIMBED).means
 
         def counted(points: ndarray) -> tuple[ndarray, ndarray]:
             self.num_evaluations += _COST_OF_SLOPE * len(points)
             return with_slope(points)
 
-        self.maxima = _mixture_of_maxima(*climb(counted, highest, _CLIMBING_STEPS), trust=_TRUST)
-        return self.maxima
+        tops, values, curvatures = climb(counted, highest, _CLIMBING_STEPS)
+        self.highest = tops[0], float(values[0])
+        self.maxima = mixture_of_maxima(tops, values, curvatures, trust=_TRUST)
 
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):
@@ -117,7 +119,7 @@ class Population:
         self.points, self.values, self.log_proposed = self.points[keep], self.values[keep], self.log_proposed[keep]
 
 
-def _mixture_of_maxima(means: ndarray, values: ndarray, curvatures: ndarray, trust: float = np.inf) -> Mixture:
+def mixture_of_maxima(means: ndarray, values: ndarray, curvatures: ndarray, trust: float = np.inf) -> Mixture:
     """A component at each distinct maximum, as wide as the density is there; of equal shares, or the smaller the more
     times ``trust`` the logarithm of its mass is below the largest."""
     scales, axes = np.linalg.eigh(curvatures)

@@ -81,6 +81,19 @@ class Places:
         (ny, nx), (row, col) = self.grid_shape, self.labels.T
         return ((row[:, None] - row) % ny) * nx + (col[:, None] - col) % nx
 
+    def only(self, chosen: Int[Tensor, " chosen"]) -> Places:
+        """Those of some of the readings, which are in order; snapshots that have none are left out."""
+        numbers = torch.cat([torch.full((here.stop - here.start,), t) for t, here in enumerate(self.snapshots)])
+        present, counts = torch.unique(numbers[chosen], return_counts=True)
+        return replace(
+            self,
+            positions=self.positions[chosen],
+            labels=self.labels[chosen],
+            times=self.times[present],
+            snapshots=_slices(counts.numpy()),
+            cells=None if self.cells is None else self.cells[chosen],
+        )
+
     @property
     def num_snapshots(self) -> int:
         return len(self.snapshots)
@@ -277,6 +290,10 @@ class UnknownModes:
 
     def __len__(self) -> int:
         return len(self.scale)
+
+    def only(self, chosen: Int[Tensor, " chosen"]) -> UnknownModes:
+        """At some of the readings."""
+        return replace(self, places=self.places.only(chosen), waves=self.waves[chosen])
 
     def responses(
         self,

@@ -20,7 +20,7 @@ stays found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -111,6 +111,8 @@ def sample_box(
     easier: Sequence[LogDensity] = (),
     surrogate: LogDensity | None = None,
     with_slope: LogDensityAndSlope | None = None,
+    inspect: Callable[[Float[ndarray, "top dim"]], None] | None = None,
+    start: Mixture | None = None,
 ) -> WeightedSamples:
     """Weighted samples of an unnormalised density on the unit box.
 
@@ -126,6 +128,8 @@ def sample_box(
             are tried with it, and the search looks at its peaks.
         with_slope: the density with its gradient. Where it is given, the search climbs from the best points of the
             sweep before it draws: in many dimensions a sweep alone meets nothing.
+        start: where the density is known to be; there is no sweep then.
+        inspect: is shown the highest maximum that was climbed to; it may raise what ends the search.
     """
     from scipy.stats import qmc  # a second of every start if it stood above; and before threads begin
 
@@ -134,12 +138,15 @@ def sample_box(
     gap, trusted, rounds = np.inf, False, 0
     for rounds in range(1, effort.most_rounds + 1):
         scale, own = 4 ** (rounds - 1), generator.spawn(2)
-        halves = run_together(
-            *(
-                partial(_search, stages, surrogate, with_slope, qmc.Sobol(dim, rng=rng), effort, scale, rng)
-                for rng in own
-            )
-        )
+        sequences = [qmc.Sobol(dim, rng=rng) for rng in own]
+        if with_slope:
+            begun = run_together(*(partial(_climb, log_density, with_slope, each, effort, scale) for each in sequences))
+            if inspect:
+                inspect(max(begun, key=lambda half: half.highest[1]).highest[0][None])
+        else:
+            begun = [Population(dim, maxima=start) for _ in own]
+        search = partial(_search, stages, surrogate, effort, scale)
+        halves = run_together(*(partial(search, *each) for each in zip(begun, sequences, own, strict=True)))
         populations += halves
         gap, tolerance, effective = _compare(halves)
         fresh = all(half.is_fresh for half in halves)
@@ -165,26 +172,37 @@ def sample_box(
     )
 
 
+def _climb(
+    log_density: LogDensity, with_slope: LogDensityAndSlope, sequence: Sobol, effort: Effort, scale: int
+) -> Population:
+    """How one half begins where it can climb: with a sweep, and the maxima above its best points."""
+    half = Population(int(sequence.d))
+    points = sequence.random(effort.sweep * scale)
+    half.add(points, half.evaluate(log_density, points), None, len(points))
+    if np.isfinite(half.values).any():
+        half.climb_peaks(with_slope)
+    return half
+
+
 def _search(
     stages: Sequence[LogDensity],
     surrogate: LogDensity | None,
-    with_slope: LogDensityAndSlope | None,
-    sequence: Sobol,
     effort: Effort,
     scale: int,
+    half: Population,
+    sequence: Sobol,
     generator: np.random.Generator,
 ) -> Population:
-    """One half's whole search: a sweep, peaks of the surrogate where it is needed, annealing, final samples."""
-    dim, proposal = int(sequence.d), None
-    half = Population(dim)
+    """One half's whole search: a sweep, peaks of the surrogate where it is needed, annealing, final samples. Where it
+    knows maxima it draws around them at once."""
+    dim, proposal = int(sequence.d), half.maxima
     for log_density in stages:
-        half = Population(dim, half.num_evaluations)
-        points = sequence.random(effort.sweep * scale)
-        half.add(points, half.evaluate(log_density, points), None, len(points))
-        if log_density is stages[-1] and effective_size(half.log_weights()) >= effort.target / 2:
+        if half.maxima is None:
+            half = Population(dim, half.num_evaluations)
+            points = sequence.random(effort.sweep * scale)
+            half.add(points, half.evaluate(log_density, points), None, len(points))
+        if log_density is stages[-1] and half.num_drawn and effective_size(half.log_weights()) >= effort.target / 2:
             return half
-        if with_slope and log_density is stages[-1] and np.isfinite(half.values).any():
-            proposal = half.climbed_peaks(with_slope)
         if proposal is None and surrogate and half.temper(effort.min_effective)[0] < effort.min_temperature:
             points = sequence.random(effort.num_surrogate * scale)
             proposal = half.refined_peaks(

@@ -40,6 +40,38 @@ def widened(latent: Latent, parameters: Float[Tensor, "draw parameter"], levels:
         parameters: draws of the coefficients, then of the levels, in the units of either.
         levels: with their bounds.
     """
+    wider, changed = _wider(latent, parameters, levels)
+    if not changed:
+        return None
+    warnings.warn(
+        "draws of coefficients or levels lie at the ends of bounds that nobody gave, which are widened: "
+        f"{', '.join(changed)}; give bounds where you know them",
+        LatentPDEWarning,
+        stacklevel=5,
+    )
+    return wider
+
+
+class TooNarrow(Exception):
+    """The most probable coefficients lie at the ends of bounds that nobody gave: to be widened before more is done.
+
+    Args:
+        theta: these coefficients.
+    """
+
+    def __init__(self, theta: Float[Tensor, "draw coefficient"]):
+        super().__init__("bounds are too narrow")
+        self.theta = theta
+
+
+def require_wide(latent: Latent, theta: Float[Tensor, "draw coefficient"]) -> None:
+    """Raise `TooNarrow` where `widened` would widen the bounds for these coefficients."""
+    if _wider(latent, theta, ())[1]:
+        raise TooNarrow(theta)
+
+
+def _wider(latent: Latent, parameters: Tensor, levels: Sequence[Level]) -> tuple[Latent, list[str]]:
+    """The latent with wider bounds, and which of them are, in words."""
     bounds, changed = latent.bounds.clone(), []
     for j, name in enumerate(latent.family.coefficient_names):
         lower, upper = latent.bounds[j].tolist()
@@ -58,12 +90,4 @@ def widened(latent: Latent, parameters: Float[Tensor, "draw parameter"], levels:
         if level.guessed and float((share > 1 - _NEAR).double().mean()) > _MUCH:
             stretched[level.name] = stretched.get(level.name, 1.0) * _STRETCH
             changed.append(f"{level.name} up to {_STRETCH * level.upper:.4g}")
-    if not changed:
-        return None
-    warnings.warn(
-        "draws of coefficients or levels lie at the ends of bounds that nobody gave, which are widened: "
-        f"{', '.join(changed)}; give bounds where you know them",
-        LatentPDEWarning,
-        stacklevel=4,
-    )
-    return replace(latent, bounds=bounds, stretched=stretched)
+    return replace(latent, bounds=bounds, stretched=stretched), changed

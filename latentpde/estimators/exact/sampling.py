@@ -1,0 +1,167 @@
+"""The parameters of one case, sampled: which search suits its likelihood, and with how many readings it begins.
+
+Where an evaluation takes long, as with thousands of readings, the global search sees some of the readings only, spread
+over places and times. What it finds is where the search with all of them begins: the maxima are climbed to again, and
+the samples are of the posterior given all readings, with importance weights that are right. Only that a mode exists at
+all is learnt from the part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from latentpde.estimators.exact.ascent import climb
+from latentpde.estimators.exact.likelihood import MarginalLikelihood
+from latentpde.estimators.exact.mixture import Mixture
+from latentpde.estimators.exact.parameters import Parameters
+from latentpde.estimators.exact.population import mixture_of_maxima
+from latentpde.estimators.exact.search import Effort, WeightedSamples, sample_box
+
+#: Numbers in the largest array of an evaluation; beyond, the global search sees a part of the readings.
+MOST_VALUES = 700**2
+#: Readings in that part.
+NUM_IN_PART = 250
+
+_FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
+_FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
+_STEP, _MIN_EFFECTIVE = 128, 40.0  # of the search, there: its first samples are good ones
+_STARTS, _FAR, _CLIMBING_STEPS = 3, 4.0, 15  # with all readings, from what the part found
+_FEWER_EFFECTIVE, _LEAST_EFFECTIVE = 4, 50.0  # times fewer samples where an evaluation takes long
+_SMALL_STEP = 48
+
+Inspect = Callable[[Float[Tensor, "top parameter"]], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """A way to sample the parameters of one case.
+
+    Args:
+        parameters: what is free, and its prior.
+        sweep, target: effort, see `latentpde.estimators.exact.search.Effort`.
+        inspect: is shown the highest maximum before samples are drawn; it may raise what ends the search.
+        say: is told what is being done, where that takes long.
+    """
+
+    parameters: Parameters
+    sweep: int = Effort.sweep
+    target: float = Effort.target
+    inspect: Inspect | None = None
+    say: Callable[[str], None] = lambda sentence: None
+
+    def sample(self, likelihood: MarginalLikelihood, rng: np.random.Generator) -> WeightedSamples:
+        """Coefficients and levels, on the unit box."""
+        density = _Density(likelihood, self.parameters)
+        if not self.parameters.num_free:
+            value = float(density(np.zeros((1, 0)))[0])
+            return WeightedSamples(np.zeros((1, 0)), np.zeros(1), value, 0.0, 1.0, 0.0, 1, 1, True)
+        if likelihood.known is not None:
+            return self._with_known_mean(likelihood, density, rng)
+        # levels smooth the way, and there are many parameters
+        num = len(likelihood.values)
+        if likelihood.num_values > MOST_VALUES and num > 2 * NUM_IN_PART:
+            return self._with_a_part_first(likelihood, density, rng)
+        return self._by_climbing(density, rng, self.target)
+
+    def _by_climbing(self, density: _Density, rng: np.random.Generator, target: float) -> WeightedSamples:
+        effort = Effort(sweep=max(2, self.sweep // _FEWER), target=target, step=_STEP, min_effective=_MIN_EFFECTIVE)
+        inspect = self.inspect and (lambda tops: self.inspect and self.inspect(self.parameters.at(tops)))
+        return sample_box(
+            density,
+            self.parameters.num_free,
+            generator=rng,
+            effort=effort,
+            with_slope=density.with_slope,
+            inspect=inspect,
+        )
+
+    def _with_a_part_first(
+        self, likelihood: MarginalLikelihood, density: _Density, rng: np.random.Generator
+    ) -> WeightedSamples:
+        num = len(likelihood.values)
+        chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
+        self.say(f"search with {NUM_IN_PART} of {num} readings")
+        found = self._by_climbing(
+            _Density(likelihood.only(chosen), self.parameters), rng, self.target / _FEWER_EFFECTIVE
+        )
+        self.say(f"climb with all {num} readings")
+        start = _climbed_again(density, found, NUM_IN_PART / num)
+        self.say(f"sample with all {num} readings")
+        target = max(self.target / _FEWER_EFFECTIVE, min(self.target, _LEAST_EFFECTIVE))
+        effort = Effort(step=_SMALL_STEP, target=target, min_effective=_MIN_EFFECTIVE / 2, most_rounds=1)
+        samples = sample_box(density, self.parameters.num_free, generator=rng, effort=effort, start=start)
+        return replace(samples, num_evaluations=samples.num_evaluations + found.num_evaluations)
+
+    def _with_known_mean(
+        self, likelihood: MarginalLikelihood, density: _Density, rng: np.random.Generator
+    ) -> WeightedSamples:
+        easier = [likelihood.with_extra_noise(std) for std in _extra_noise(likelihood)]
+        surrogate = (easier[0] if easier else likelihood).surrogate(self.parameters.middle)
+        return sample_box(
+            density,
+            self.parameters.num_free,
+            generator=rng,
+            effort=Effort(sweep=self.sweep, target=self.target),
+            easier=[_Density(noisier, self.parameters) for noisier in easier],
+            surrogate=_Density(surrogate, self.parameters) if surrogate else None,
+        )
+
+
+class _Density:
+    """The log density of parameters on the unit box, given the readings."""
+
+    def __init__(self, likelihood, parameters: Parameters):
+        self._likelihood, self._parameters = likelihood, parameters
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            chosen = self._parameters.at(points)
+            return (self._likelihood.log_likelihood(chosen) + self._parameters.log_density(chosen)).numpy()
+
+    def with_slope(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same with its gradient; a few points at a time, since graphs take memory."""
+        found = []
+        for few in torch.from_numpy(points).split(max(1, self._likelihood.batch)):
+            at = few.clone().requires_grad_(True)
+            chosen = self._parameters.of_box(at)
+            values = self._likelihood.log_likelihood(chosen) + self._parameters.log_density(chosen)
+            (slope,) = torch.autograd.grad(values.sum(), at)
+            found.append((values.detach().numpy(), slope.numpy()))
+        return np.concatenate([value for value, _ in found]), np.concatenate([slope for _, slope in found])
+
+
+def _climbed_again(density: _Density, found: WeightedSamples, share: float) -> Mixture:
+    """The maxima of a density near those that a part of the readings has, each with the width that it has there.
+
+    Args:
+        density: given all readings.
+        found: given a part of them.
+        share: of the readings that the part had; the density is narrower by its root, about.
+    """
+    weights = np.exp(found.log_weights)
+    mean = weights @ found.points
+    std = np.sqrt(weights @ (found.points - mean) ** 2)
+    scale = np.sqrt(share) * np.clip(std, 1e-6, None)
+    starts = [mean]
+    for point in found.points[np.argsort(found.log_weights)[::-1]]:  # others where they are far from all before
+        if len(starts) < _STARTS and all((np.abs(point - other) > _FAR * std).any() for other in starts):
+            starts.append(point)
+    tops, values, curvatures = climb(density.with_slope, np.stack(starts), _CLIMBING_STEPS, scale)
+    return mixture_of_maxima(tops, values, curvatures)
+
+
+def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:
+    """Noise to begin the search with where the readings have next to none: modes are as narrow as noise is small."""
+    if likelihood.noise.inferred:
+        return []
+    signal, noise = float(likelihood.values.square().mean().sqrt()), float(likelihood.noise.known.min().sqrt())
+    stds = []
+    while (std := _FIRST_EXTRA * signal * _EXTRA_RATIO ** len(stds)) > 2 * noise:
+        stds.append(std)
+    return stds

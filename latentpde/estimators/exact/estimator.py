@@ -283,7 +283,9 @@ class Exact(Estimator):
         own_rng, own_torch_rng = np.random.default_rng(own), torch.Generator().manual_seed(own)
         if num_draws < self.num_spread_draws:
             chosen = nodes(self.num_spread_draws, own_rng)
-            mean, spread = model.means_and_draws(chosen, own_torch_rng, derived_seed(own, "detail"))
+            both = model.means_and_draws(chosen, own_torch_rng, derived_seed(own, "detail"))
+            order = torch.from_numpy(own_rng.permutation(self.num_spread_draws))
+            mean, spread = (part.in_order(order) for part in both)
         else:
             mean, spread = model.draw(nodes(self.num_mean_nodes, own_rng), None, seed), None
         misfit = float(model.likelihood.misfit(mean.own_parameters).min()) / len(model.likelihood.values)

@@ -25,7 +25,7 @@ class KnownStart:
         state = InitialState(
             observation.grid, observation.initial[0], mean_hat, initial_std, None, observation.pooling, unpooled
         )
-        self.model = Model.with_known_start(observation, decoder.latent, state, form)
+        self.model = Model.with_known_start(observation, decoder.latent, state, form=form)
         self.likelihood = self.model.likelihood
         if extra_std:
             self.likelihood = self.likelihood.with_extra_noise(extra_std)

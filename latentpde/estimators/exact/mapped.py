@@ -12,7 +12,7 @@ products of functions along the axes. Both axes have walls, so everything is rea
 from __future__ import annotations
 
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from latentpde.decoder import Decoder
@@ -33,6 +33,7 @@ class MappedModes:
 
     def __init__(self, decoder: Decoder, places: Places, fields: list[UnknownPart]):
         assert decoder.source_basis is not None
+        self._decoder = decoder
         self.family, self.places, self.basis = decoder.latent.family, places, decoder.source_basis
         self.parts = [(part, as_wavenumbers(part.modes.k)) for part in fields]
         self._along, self._own_along, mirror, basis = [], [], decoder.mirror, self.basis
@@ -50,6 +51,10 @@ class MappedModes:
 
     def __len__(self) -> int:
         return sum(len(part.modes) for part, _ in self.parts)
+
+    def only(self, chosen: Int[Tensor, " chosen"]) -> MappedModes:
+        """At some of the readings."""
+        return MappedModes(self._decoder, self.places.only(chosen), [part for part, _ in self.parts])
 
     def matrix(self, parameters: Float[Tensor, "1 parameter"]) -> Float[Tensor, "reading column"]:
         """``A``, of a single set of parameters."""

@@ -89,7 +89,7 @@ class Places:
             self,
             positions=self.positions[chosen],
             labels=self.labels[chosen],
-            times=self.times[present],
+            times=self.times[present[present < len(self.times)]],  # the source has none
             snapshots=_slices(counts.numpy()),
             cells=None if self.cells is None else self.cells[chosen],
         )

@@ -28,6 +28,7 @@ _HOMES = {
     "check": "latentpde.inspection",
     "compare": "latentpde.questions.families",
     "holdout": "latentpde.scores.holdout",
+    "identifiability": "latentpde.questions.identifiability",
     "open_cases": "latentpde.io.netcdf",
     "read": "latentpde.io.read",
     "reconstruct": "latentpde.questions.families",

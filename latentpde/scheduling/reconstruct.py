@@ -24,7 +24,7 @@ from latentpde.io.reconstructions import posterior_to_dataset
 from latentpde.memory import peak_memory
 from latentpde.posterior import Resolution
 from latentpde.progress import progress
-from latentpde.scheduling.sources import Batch, check_alike, describe, find_files, fingerprint, read_cases, split
+from latentpde.scheduling.sources import TRIED, Batch, check_alike, describe, find_files, fingerprint, read_cases, split
 from latentpde.scheduling.workers import connect, run_tasks
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 16  # cases
 _FEWEST_CHUNKS = 64  # where cases are so few that larger chunks would leave workers idle
-_TRIED = 8  # cases, of which one must succeed before a store is made
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def reconstruct_many(
             store = ChunkedStore.resume(output, run)
         else:
             chunk = chunk or at_once * math.ceil(min(_CHUNK, math.ceil(num_cases / _FEWEST_CHUNKS)) / at_once)
-            (like,) = run_tasks(client, first_success, [(recipe, batches[:_TRIED])])
+            (like,) = run_tasks(client, first_success, [(recipe, batches[:TRIED])])
             like.attrs["history"] = history
             labels = _labels(sources)
             store = ChunkedStore.create(output, like, num_cases=num_cases, chunk=chunk, run=run, labels=labels)

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from latentpde.errors import DataError, UsageError
+from latentpde.grid import Grid
 from latentpde.io.netcdf import open_observed
 from latentpde.observation import Observation
 
 if TYPE_CHECKING:
     import xarray as xr
+
+TRIED = 8  # cases, of which one must succeed
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,19 @@ class Source:
     Args:
         path: where it is, for every worker.
         num_cases: in it.
-        grid: shape, extent and origin of the readings' grid; cases that go into one store share it.
-        fingerprint: of its first case's readings.
+        grid: of the readings, which cases that go into one store share; ``None`` where
+            no case could be read.
+        fingerprint: of the readings of the first case that could be read.
         labels: the file's own names of its cases; ``None`` where it has none.
+        problem: why no case could be read.
     """
 
     path: str
     num_cases: int
-    grid: tuple[tuple[float, ...], ...]
-    fingerprint: int
+    grid: Grid | None = None
+    fingerprint: int = 0
     labels: np.ndarray | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,49 +85,64 @@ def find_files(inputs: str | Path | Iterable[str | Path]) -> list[str]:
 
 
 def describe(path: str, reading: Mapping[str, Any]) -> Source:
-    """Look at a file and its first case.
+    """Look at a file and at the first of its cases that can be read.
 
     Args:
         path: of the file.
         reading: what wins over what the file says, as `latentpde.Observation.from_dataset` has it.
 
     Raises:
-        DataError: where it holds no readings, and the message names the file.
+        DataError: where it holds no readings at all, and the message names the file.
     """
-    try:
-        dataset = _opened(path)
-        num_cases = dataset["observed"].sizes.get("case", 1) if "observed" in dataset else 1
-        if not num_cases:
-            raise DataError("it holds no case")
-        first = read_cases(Batch(path, 0, 1, 0), reading)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+    dataset = _opened(path)
+    if "observed" not in dataset:
+        found = ", ".join(map(str, dataset.data_vars)) or "no variables"
+        raise DataError(f"{path}: expected a variable 'observed' with the readings; found: {found}")
+    num_cases = dataset["observed"].sizes.get("case", 1)
+    if not num_cases:
+        raise DataError(f"{path} holds no case: the axis case of 'observed' has length 0")
     labels = dataset["case"].values if "case" in dataset.coords and dataset["case"].dims == ("case",) else None
-    grid = first.grid
-    return Source(path, num_cases, (grid.shape, grid.extent, grid.origin), first.fingerprints[0], labels)
+    problem = ""
+    for case in range(min(num_cases, TRIED)):
+        try:
+            found = read_cases(Batch(path, case, case + 1, case), reading)
+        except DataError as error:
+            problem = problem or f"{path}: {error}"
+        else:
+            return Source(path, num_cases, found.grid, found.fingerprints[0], labels)
+    return Source(path, num_cases, labels=labels, problem=problem)
 
 
 def check_alike(sources: Sequence[Source]) -> None:
-    """Raise `DataError` where the cases of some files cannot go into one store."""
-    for other in sources[1:]:
-        if other.grid != sources[0].grid:
-            (shape, extent, _), (own_shape, own_extent, _) = sources[0].grid, other.grid
+    """Raise `DataError` where the cases of some files cannot go into one store, or none can be read."""
+    grids = {source.path: source.grid for source in sources if source.grid is not None}
+    if not grids:
+        raise DataError(sources[0].problem)
+    first, grid = next(iter(grids.items()))
+    for path, other in grids.items():
+        if other != grid:
             raise DataError(
-                f"the files must share one grid: {sources[0].path} has {shape} cells on {extent} (y, x), {other.path} "
-                f"{own_shape} on {own_extent}, or elsewhere; reconstruct them apart, or regrid them"
+                f"the files must share one grid: {first} has {_words(grid)}, {path} {_words(other)}; reconstruct them "
+                "apart, or regrid them"
             )
 
 
+def _words(grid: Grid) -> str:
+    (ny, nx), (height, width), (y, x) = grid.shape, grid.extent, grid.origin
+    return f"{ny} x {nx} cells on {height:g} x {width:g} from {y:g}, {x:g} (y, x)"
+
+
 def fingerprint(sources: Sequence[Source]) -> int:
-    """A number that follows from the number of cases of all files and from the first readings of each."""
-    return zlib.crc32(repr([(source.num_cases, source.fingerprint) for source in sources]).encode())
+    """A number that follows from the files' names, how many cases they have, and the first readings of all."""
+    first = next(source.fingerprint for source in sources if source.grid is not None)
+    return zlib.crc32(repr([first, *((Path(source.path).name, source.num_cases) for source in sources)]).encode())
 
 
 def split(sources: Sequence[Source], size: int) -> list[Batch]:
     """All cases in batches, which depend on the files alone: no batch crosses a multiple of ``size``, nor has two
     files.
 
-    >>> [batch.cases for batch in split([Source("a.nc", 5, (), 0), Source("b.nc", 2, (), 0)], size=4)]
+    >>> [batch.cases for batch in split([Source("a.nc", 5), Source("b.nc", 2)], size=4)]
     [range(0, 4), range(4, 5), range(5, 7)]
     """
     found, first = [], 0

@@ -31,7 +31,15 @@ RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
         pytest.param(name, marks=pytest.mark.slow if name in ("core", "speed", "coverage", "batching") else ())
         for name in benchmarks.names()
         if name
-        not in ("scaling", "peers", "enkf_ensemble_size", "plumes", "real", "unknowns")  # each has a test of its own
+        not in (
+            "scaling",
+            "cluster",
+            "peers",
+            "enkf_ensemble_size",
+            "plumes",
+            "real",
+            "unknowns",
+        )  # each has a test of its own
     ],
 )
 def test_every_benchmark_takes_any_method(name, tmp_path, guess):
@@ -143,3 +151,13 @@ def test_the_chosen_branch_has_one_figure_for_all_regimes(tmp_path, guess, monke
     assert [drawing.name for drawing in shown.drawings] == ["latentpde"]
     labels = {text.get_text() for text in shown.drawings[0].figure.texts}
     assert {"diffusion", "advection"} <= labels
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker_gives_the_same_bits(tmp_path):
+    """How much faster two workers are is measured by `latentpde bench cluster`, on a machine that does nothing else."""
+    shown = run_benchmark("cluster", tmp_path, num=40, methods=["exact"])
+    rows = [dict(zip(shown.tables[0].columns, cells, strict=True)) for cells in shown.tables[0].rows]
+    assert [row["same bits"] for row in rows] == ["yes"] * 3
+    assert all(int(row["memory, MB"]) > 0 for row in rows)
+    assert len(read_entries(tmp_path / "runs" / "cluster.jsonl")[-1].line["memory_mb"]) >= 2

@@ -6,6 +6,7 @@ from latentpde.bench.studies.alarm import Alarm
 from latentpde.bench.studies.batching import Batching
 from latentpde.bench.studies.bounds import FamilyBounds
 from latentpde.bench.studies.calibration import Calibration
+from latentpde.bench.studies.cluster import Cluster
 from latentpde.bench.studies.comparison import Table1, TableNoSource
 from latentpde.bench.studies.core import Core
 from latentpde.bench.studies.coverage import Coverage
@@ -36,7 +37,7 @@ for _benchmark in (
     *(Calibration(), Coverage(), Evidence(), Alarm(), Suggest()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
-    *(Speed(), Core(), Batching(), Scaling(), Peers()),
+    *(Speed(), Core(), Batching(), Scaling(), Cluster(), Peers()),
     *(Plumes(), Real(), Unknowns(), Rivals()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

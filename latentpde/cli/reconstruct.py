@@ -6,6 +6,7 @@ import json
 import math
 import os
 from contextlib import ExitStack
+from glob import has_magic
 from pathlib import Path
 from typing import Annotated
 
@@ -164,7 +165,7 @@ def reconstruct(
         **options,
     }
     require_store(output, workers=workers, scheduler=scheduler, chunk=chunk, resume=resume)
-    if is_store(output) and not of_files and (len(observed) > 1 or holds_cases(observed[0])):
+    if is_store(output) and (len(observed) > 1 or has_magic(str(observed[0])) or holds_cases(observed[0])):
         if any(one is not None for one in (report, fine_initial, holdout, threshold)):
             raise UsageError(
                 "--report, --holdout, --threshold and --fine-initial are for a NetCDF file, not for a Zarr store"
@@ -172,7 +173,7 @@ def reconstruct(
         return reconstruct_store(
             observed,
             output,
-            of_cases,
+            {**of_cases, **of_files},
             {"family": pde, "num_draws": num_draws, **call},
             resolution=resolution,
             keep_draws=keep_draws,

@@ -168,7 +168,7 @@ def holds_cases(path: str | Path) -> bool:
 
     def look(dataset: xr.Dataset) -> xr.Dataset:
         found.append(_is_ours(dataset, ReadOptions()))
-        return dataset[[]].drop_vars([*dataset.coords])
+        return dataset.drop_vars([*dataset.variables])
 
     (read_zarr if is_zarr(path) else read_groups)(path, ("/",), look)
     return found[0]

@@ -40,13 +40,7 @@ def read_zarr(
     path: str | Path, groups: tuple[str, ...] = ("/",), choose: Callable[[xr.Dataset], xr.Dataset] = lambda d: d
 ) -> dict[str, xr.Dataset]:
     """Some groups of a store that it has, in memory; arguments as those of `latentpde.io.netcdf.read_groups`."""
-    xr = _xarray_with_zarr()
-    if not Path(path).is_dir():
-        raise UsageError(
-            f"there is no folder {path}" if not Path(path).exists() else f"{path} is a file, not a Zarr store"
-        )
-    _check_store(Path(path))
-    found = {}
+    xr, found = _checked(path), {}
     try:
         for name in groups:
             inside = Path(path) / name.strip("/")
@@ -63,6 +57,26 @@ def read_zarr(
         raise
     except Exception as error:  # zarr and its codecs raise many kinds
         raise DataError(f"cannot read {path}: {error}; it may be incomplete or damaged") from error
+
+
+def open_zarr(path: str | Path) -> xr.Dataset:
+    """The root of a store, whose values are read when they are asked for."""
+    xr = _checked(path)
+    try:
+        return xr.open_zarr(path, chunks=None, decode_timedelta=False)
+    except Exception as error:  # as above
+        raise DataError(f"cannot read {path}: {error}; it may be incomplete or damaged") from error
+
+
+def _checked(path: str | Path):
+    """Xarray, ready to open a store that was looked through."""
+    xr = _xarray_with_zarr()
+    if not Path(path).is_dir():
+        raise UsageError(
+            f"there is no folder {path}" if not Path(path).exists() else f"{path} is a file, not a Zarr store"
+        )
+    _check_store(Path(path))
+    return xr
 
 
 def write_zarr(tree: xr.Dataset | xr.DataTree, path: str | Path) -> None:

@@ -40,7 +40,7 @@ class Recipe:
     """How each case is reconstructed.
 
     Args:
-        reading: what wins over what the files say, as `latentpde.Observation.from_dataset` has it.
+        reading: what wins over what the files say, as options of `latentpde.read`.
         settings: of `latentpde.reconstruct`.
         resolution, keep_draws: as those of `latentpde.Posterior.summary`.
     """
@@ -125,11 +125,11 @@ def reconstruct_many(
 
     Args:
         inputs: a Zarr store or NetCDF file with an axis ``case``, or many files, with ``*`` for any text, of which each
-            holds one case or several, on one grid.
+            holds one case or several, on one grid; a file of any other layout that `latentpde.read` takes is one case.
         output: the Zarr store to make, in the layout of ``out.nc`` with a variable ``done``: which cases are written.
         family: as that of `latentpde.reconstruct`, and so are ``method`` and ``settings``.
         resolution, keep_draws: as those of `latentpde.Posterior.summary`.
-        reading: what wins over what the files say, as `latentpde.Observation.from_dataset` has it.
+        reading: what wins over what the files say, as options of `latentpde.read`.
         chunk: cases that are computed and written at once, and that are lost where a worker is; by default 16, or fewer
             of few.
         workers: processes of this machine; by default one for each core.

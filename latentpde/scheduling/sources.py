@@ -15,6 +15,8 @@ import numpy as np
 from latentpde.errors import DataError, UsageError
 from latentpde.grid import Grid
 from latentpde.io.netcdf import open_observed
+from latentpde.io.read import holds_cases, read
+from latentpde.io.zarr_store import is_zarr, open_zarr
 from latentpde.observation import Observation
 
 if TYPE_CHECKING:
@@ -89,19 +91,20 @@ def describe(path: str, reading: Mapping[str, Any]) -> Source:
 
     Args:
         path: of the file.
-        reading: what wins over what the file says, as `latentpde.Observation.from_dataset` has it.
+        reading: what wins over what the file says, as options of `latentpde.read`.
 
     Raises:
-        DataError: where it holds no readings at all, and the message names the file.
+        DataError: where it holds no case.
     """
-    dataset = _opened(path)
-    if "observed" not in dataset:
-        found = ", ".join(map(str, dataset.data_vars)) or "no variables"
-        raise DataError(f"{path}: expected a variable 'observed' with the readings; found: {found}")
-    num_cases = dataset["observed"].sizes.get("case", 1)
+    labels = None
+    if _holds_cases(path):
+        dataset = _opened(path)
+        num_cases = dataset["observed"].sizes.get("case", 1)
+        labels = dataset["case"].values if "case" in dataset.coords and dataset["case"].dims == ("case",) else None
+    else:
+        num_cases = 1
     if not num_cases:
         raise DataError(f"{path} holds no case: the axis case of 'observed' has length 0")
-    labels = dataset["case"].values if "case" in dataset.coords and dataset["case"].dims == ("case",) else None
     problem = ""
     for case in range(min(num_cases, TRIED)):
         try:
@@ -157,26 +160,32 @@ def split(sources: Sequence[Source], size: int) -> list[Batch]:
 
 
 def read_cases(batch: Batch, reading: Mapping[str, Any]) -> Observation:
-    """The readings of some cases, which keep their case axis; arguments as those of `describe`."""
+    """The readings of some cases, which keep their case axis; arguments as those of `describe`.
+
+    A file in the layout of ``cases.nc`` holds an axis of cases; any other is a case of its own.
+    """
+    if not _holds_cases(batch.path):
+        return replace(read(batch.path, **reading), batched=True)
     dataset = _opened(batch.path)
     some = dataset.isel(case=slice(batch.start, batch.stop)) if "case" in dataset.dims else dataset
-    return replace(Observation.from_dataset(some.load(), **reading), batched=True)
+    return replace(read(some.load(), **reading), batched=True)
 
 
 def _opened(path: str) -> xr.Dataset:
     """The dataset of a file, of a store without its values."""
-    stat = Path(path).stat() if Path(path).exists() else None
-    return _open(path, None if stat is None else stat.st_mtime_ns)
+    return _open(path, Path(path).stat().st_mtime_ns)
+
+
+def _holds_cases(path: str) -> bool:
+    return _holds(path, Path(path).stat().st_mtime_ns if Path(path).exists() else 0)
 
 
 @lru_cache(maxsize=2)
-def _open(path: str, changed: int | None) -> xr.Dataset:
+def _open(path: str, changed: int) -> xr.Dataset:
     """Kept for the next part of the same file; ``changed`` tells it from a later one."""
-    if not Path(path).is_dir():
-        return open_observed(path)
-    import xarray as xr
+    return open_zarr(path) if is_zarr(path) else open_observed(path)
 
-    try:
-        return xr.open_zarr(path, chunks=None)
-    except Exception as error:  # readers raise many kinds; whatever it was, the store cannot be read
-        raise DataError(f"cannot read {path}: {error}; it is a folder, and not a Zarr store that is whole") from error
+
+@lru_cache(maxsize=2)
+def _holds(path: str, changed: int) -> bool:
+    return holds_cases(path)

@@ -72,11 +72,11 @@ def test_stores_without_cases_and_folders_that_are_no_store(tmp_path):
     with pytest.raises(lp.DataError, match="holds no case"):
         describe(str(tmp_path / "none.zarr"), {})
     (tmp_path / "empty.zarr").mkdir()
-    with pytest.raises(lp.DataError, match="not a Zarr store"):
+    with pytest.raises(lp.DataError, match=r"empty\.zarr"):
         describe(str(tmp_path / "empty.zarr"), {})
     xr.Dataset({"other": 1.0}).to_netcdf(tmp_path / "other.nc")
-    with pytest.raises(lp.DataError, match="expected a variable 'observed'"):
-        describe(str(tmp_path / "other.nc"), {})
+    with pytest.raises(lp.DataError, match=r"other\.nc"):
+        check_alike([describe(str(tmp_path / "other.nc"), {})])
 
 
 @pytest.fixture

@@ -68,6 +68,9 @@ class Recipe:
 class Outcome:
     """What a run over many cases has come to.
 
+    >>> Outcome(Path("out.zarr"), num_cases=2000, failed={17: "no reading"}).sentences()
+    ['1 of 2,000 cases could not be reconstructed; case 17: no reading']
+
     Args:
         path: of the store.
         num_cases: in it.

@@ -133,7 +133,8 @@ class Unknowns(Study):
             "seconds",
         )
         notes = (
-            "Price: the RMSE over that with nothing unknown, on cases that differ in nothing else. Field, coefficients "
+            "Price: the RMSE over that with nothing unknown, on cases of the same coefficients, levels and stations; "
+            "with open edges the field itself goes on beyond them, and is another. Field, coefficients "
             f"and levels: the share that 90 % intervals of {NUM_DRAWS} draws cover. p: Neyman's smooth test of uniform "
             "ranks, of each coefficient, each level and the field at four cells; the smallest, corrected by Holm.",
         )

@@ -1,0 +1,78 @@
+"""Samples of the parameters of a case without a start: against quadrature, with a part of the readings first too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import logsumexp
+
+import latentpde as lp
+from latentpde.estimators.exact import sampling
+from latentpde.estimators.exact.estimator import Exact
+from latentpde.estimators.exact.parameters import Parameters
+from latentpde.latent import Latent
+from latentpde.pde import get_family
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """A model whose noise and diffusivity are free, and the evidence by a fine grid over them."""
+    rng = np.random.default_rng(3)
+    y, x, t = rng.random(60), rng.random(60), np.repeat([0.0, 0.4, 1.0], 20)
+    value = np.sin(6 * x) * np.exp(-0.8 * t) + np.cos(5 * y) * np.exp(-0.5 * t) + 0.1 * rng.standard_normal(60)
+    observation = lp.Observation.from_table(value, y=y, x=x, t=t, grid=lp.Grid((8, 8)), domain=lp.Domain())
+    bounds = torch.tensor([[-1.0, 1.0], [-1.0, 1.0], [0.001, 0.2]])
+    latent = Latent(get_family("advection_diffusion"), num_modes=0, bounds=bounds)
+    estimator = Exact(initial=lp.Matern(1.0, 0.5), source=lp.WhiteBand(0, 1.0))
+    (model,) = estimator.models(observation, latent)
+    fixed = model.in_its_units({"vx": 0.0, "vy": 0.0})
+    parameters = Parameters.of(model.decoder.latent, {}, fixed, model.levels)
+    assert parameters.num_free == 2
+    middles = (np.arange(90) + 0.5) / 90
+    nodes = np.stack(np.meshgrid(middles, middles, indexing="ij"), -1).reshape(-1, 2)
+    with torch.no_grad():
+        logs = model.likelihood.log_likelihood(parameters.at(nodes)).numpy()
+    weights = np.exp(logs - logsumexp(logs))
+    return model.likelihood, parameters, logsumexp(logs) - np.log(len(nodes)), weights @ nodes
+
+
+@pytest.mark.parametrize("part", [False, True], ids=["all readings", "a part first"])
+def test_evidence_and_means_are_those_of_quadrature(problem, part, monkeypatch):
+    likelihood, parameters, log_evidence, mean = problem
+    if part:
+        monkeypatch.setattr(sampling, "MOST_VALUES", 100)
+        monkeypatch.setattr(sampling, "NUM_IN_PART", 25)
+    said = []
+    found = sampling.Sampler(parameters, say=said.append).sample(likelihood, np.random.default_rng(0))
+    assert len(said) == (3 if part else 0)
+    assert found.trusted
+    assert abs(found.log_evidence - log_evidence) < 0.05 + 4 * found.log_evidence_error
+    weights = np.exp(found.log_weights)
+    std = np.sqrt(weights @ (found.points - weights @ found.points) ** 2)
+    assert np.all(np.abs(weights @ found.points - mean) < 5 * std / np.sqrt(found.effective_size) + 0.005)
+
+
+def test_a_part_of_the_readings_is_what_they_alone_would_say(problem):
+    likelihood, parameters, *_ = problem
+    chosen = torch.tensor([3, 4, 11, 45, 59])  # none of the second snapshot
+    at = parameters.at(np.array([[0.3, 0.6]]))
+    factors = likelihood._form.factorised(at)
+    whole = torch.linalg.inv(factors.solve(torch.eye(60, dtype=torch.float64)[None])[0])
+    law = torch.distributions.MultivariateNormal(torch.zeros(5).double(), whole[chosen][:, chosen])
+    part = likelihood.only(chosen)
+    products = part._form.factorised(at).products(part.values[None, :, None])[0, 0, 0]
+    log_det = part._form.factorised(at).log_det[0]
+    expected = law.log_prob(likelihood.values[chosen])
+    assert abs(-0.5 * (products + log_det + 5 * np.log(2 * np.pi)) - expected) < 1e-8
+
+
+@pytest.mark.parametrize("speed", [0.0, 1e-5, 0.3])
+def test_both_responses_at_once_are_those_one_by_one(speed):
+    family = get_family("advection_diffusion")
+    k = lp.grid.Wavenumbers(torch.zeros(1, 4).double(), 6.28 * torch.arange(4.0).double()[None])
+    theta = torch.tensor([[speed, 0.0, speed / 10]]).double()
+    times = torch.tensor([0.0, 1e-4, 1.0]).double()
+    state, source = family.transfer(k, times, theta)
+    torch.testing.assert_close(state, family.state_response(k, times, theta), rtol=1e-13, atol=0)
+    torch.testing.assert_close(source, family.source_response(k, times, theta), rtol=1e-11, atol=1e-18)

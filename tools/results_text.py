@@ -57,6 +57,13 @@ def variants() -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def rivals() -> str:
+    """The errors of the exact posterior on the linear tasks of learned samplers, beside theirs."""
+    table = tables("rivals")[0]
+    lines = [table["columns"], ["---", "---", *("---:" for _ in table["columns"][2:])], *table["rows"]]
+    return "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
+
+
 def training() -> str:
     """How far the training of the paper's networks has come, stage by stage."""
     lines = [
@@ -219,6 +226,7 @@ def change(benchmark: str, row: str, place: int) -> str:
 TEXTS: dict[str, Callable[[], str]] = {
     "readme": readme,
     "variants": variants,
+    "rivals": rivals,
     "training": training,
     "stages": stages,
     "covered": covered,

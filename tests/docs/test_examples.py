@@ -8,7 +8,7 @@ import pages
 import pytest
 
 EXAMPLES = sorted((pages.ROOT / "examples").glob("*.py"))
-SLOW = ("coefficients", "stations")
+SLOW = ("air_temperature", "coefficients", "stations")
 
 
 @pytest.mark.parametrize(

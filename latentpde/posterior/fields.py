@@ -62,6 +62,10 @@ class FieldPosterior(Posterior):
         return self.variance is not None or super().has_spread
 
     @property
+    def has_spread_of_draws(self) -> bool:
+        return self.variance is None and self.has_spread
+
+    @property
     def quantiles_note(self) -> str:
         return super().quantiles_note if self.variance is None else "of the normal distribution that the method assumes"
 

@@ -136,6 +136,11 @@ class Posterior(InNotebook, ABC):
         return self.num_draws
 
     @property
+    def has_spread_of_draws(self) -> bool:
+        """Whether the spread is that of `spread_fields`, and not known in another way."""
+        return self.has_spread
+
+    @property
     def quantiles_note(self) -> str:
         """What quantiles are taken of, and what the interval between those at 0.05 and 0.95 is worth, in words."""
         held = interval_probability(self.num_spread_draws)

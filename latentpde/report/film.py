@@ -20,6 +20,7 @@ from latentpde.grid import Grid, resample
 from latentpde.observation import Observation
 from latentpde.observation.listing import Listing
 from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.posterior.spread import spread_over_draws
 
 MOST_FRAMES, FEWEST_FRAMES = 24, 7
 FINEST, COARSEST = 96, 24  # cells along the shorter side
@@ -140,14 +141,18 @@ def make_film(
     with torch.no_grad():
         for time in torch.from_numpy(when).split(1):
             found = {"mean": posterior.means(one, grid, time)[0, 0].numpy()}
-            draws = posterior.spread_fields(one, grid, time)[0, :, 0].numpy()[:, ~hidden]
+            decoded = posterior.spread_fields(one, grid, time)
+            draws = decoded[0, :, 0].numpy()[:, ~hidden]
             area_means.append(draws.mean(1))
             if posterior.has_spread:
-                spread = posterior.spreads(one, grid, time, LEVELS)
+                of_draws = posterior.has_spread_of_draws  # then they are decoded once for all that is shown
+                spread = spread_over_draws(decoded, LEVELS) if of_draws else posterior.spreads(one, grid, time, LEVELS)
                 found["std"] = spread.std[0, 0].numpy()
                 found |= {f"q{level:g}": q.numpy() for level, q in zip(LEVELS, spread.quantiles[0, :, 0], strict=True)}
                 if threshold is not None:
-                    found["above"] = posterior.exceedances(one, grid, time, threshold)[0, 0].numpy()
+                    share = (decoded > threshold).double().mean(1) if of_draws else None
+                    share = posterior.exceedances(one, grid, time, threshold) if share is None else share
+                    found["above"] = share[0, 0].numpy()
                     above.append((draws > threshold).mean(1))
             for name, values in found.items():
                 columns.setdefault(name, []).append(np.where(hidden, np.nan, values))

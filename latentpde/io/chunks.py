@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 DONE = "done"
 _RUN = "run"  # the attribute that says what makes the store
+_SECONDS = "seconds since 1970-01-01"  # what dates of cases are kept in
 _FORMAT = 2  # of Zarr: version 3 has no text and no consolidated metadata that other programs read
 
 
@@ -154,7 +155,8 @@ class ChunkedStore:
         trees = [{node.path: node.to_dataset(inherit=False) for node in part.subtree} for part in parts]
         for path, first in trees[0].items():
             for name, variable in first.drop_vars("case", errors="ignore").variables.items():
-                array, values = group.get(f"{path}/{name}"), [tree[path].variables[name].values for tree in trees]
+                array = group.get(f"{path}/{name}")
+                values = [_numbers(tree[path].variables[name].values) for tree in trees]
                 if "case" in variable.dims:
                     columns.append((array, np.concatenate(values)))
                     fits = array is not None and array.shape[1:] == variable.shape[1:]
@@ -214,14 +216,16 @@ def _with_room(dataset: xr.Dataset, num_cases: int, chunk: int) -> xr.Dataset:
     rest = dataset.drop_dims("case", errors="ignore")
     per_case = {name: v for name, v in dataset.variables.items() if "case" in v.dims and name != "case"}
     room = xr.Dataset({name: _room(variable, num_cases, chunk) for name, variable in per_case.items()})
-    return rest.merge(room)
+    return rest.merge(room).set_coords([name for name in per_case if name in dataset.coords])
 
 
 def _room(variable: xr.Variable, num_cases: int, chunk: int) -> xr.Variable:
     import dask.array
     import xarray as xr
 
-    kind, shape = variable.dtype, (num_cases, *variable.shape[1:])
+    kind, shape, attributes = variable.dtype, (num_cases, *variable.shape[1:]), variable.attrs
+    if kind.kind == "M":
+        kind, attributes = np.dtype(float), {**attributes, "units": _SECONDS, "calendar": "proleptic_gregorian"}
     if kind.kind in "OUT":
         nothing = np.full(shape, "", dtype=object)
     else:
@@ -229,7 +233,14 @@ def _room(variable: xr.Variable, num_cases: int, chunk: int) -> xr.Variable:
     encoding: dict[str, Any] = {"chunks": (min(chunk, num_cases), *shape[1:])}
     if kind.kind == "f":
         encoding["_FillValue"] = kind.type(np.nan)
-    return xr.Variable(variable.dims, nothing, variable.attrs, encoding)
+    return xr.Variable(variable.dims, nothing, attributes, encoding)
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """Dates as the store keeps those of cases; anything else as it is."""
+    if values.dtype.kind != "M":
+        return values
+    return (values - np.datetime64("1970-01-01")) / np.timedelta64(1, "s")
 
 
 def _short(value: Any) -> str:

@@ -108,6 +108,18 @@ def test_what_does_not_fit_into_a_store_is_refused(store):
     assert not store.done(range(4)).any()
 
 
+def test_dates_of_cases_are_dates_again(tmp_path):
+    """As the times of a year of daily files; a case that is not written has none."""
+    when = np.array(["2026-05-01T03:00", "2026-05-02T06:30"], dtype="datetime64[ns]")
+    tree = xr.DataTree(xr.Dataset({"mean": ("case", [1.0, 2.0])}, coords={"time": ("case", when)}))
+    store = ChunkedStore.create(tmp_path / "out.zarr", tree, num_cases=3, chunk=2, run={})
+    store.write(0, [tree])
+    with xr.open_zarr(store.path) as found:
+        assert "time" in found.coords
+        assert (found["time"].values[:2] == when).all()
+        assert np.isnat(found["time"].values[2])
+
+
 def test_a_task_left_over_from_another_run_writes_nothing(store):
     stale = ChunkedStore(store.path, '{"of": "yesterday"}', 4, 2)
     with pytest.raises(lp.DataError, match="another run"):

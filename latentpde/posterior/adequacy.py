@@ -102,10 +102,9 @@ def _times(check: Check) -> str:
 
 
 def _source(check: Check) -> str:
-    how = "stronger" if check.found > 1 else "weaker"
     return (
-        f"The source that the readings need is {check.found:.2g} times as strong as its prior says, which is {how} "
-        "than chance explains: look whether another process is at work, or the source's prior is wrong."
+        f"The source that the readings need is {check.found:.2g} times as strong as its prior says, which is more than "
+        "chance explains: look whether another process is at work, or the source's prior is wrong."
     )
 
 

@@ -87,8 +87,8 @@ def _check_node(model: Model, node: Float[Tensor, "1 parameter"]) -> dict[str, C
 
 
 def _kernels(model: Model, node: Tensor, precision: Tensor) -> dict[str, Float[Tensor, "reading reading2"]]:
-    """Covariances of additional fields at the readings. More of one than expected is wrong; of less, which four moments do
-    not tell well, the misfit speaks."""
+    """Covariances of additional fields at the readings. More of one than expected is wrong; of less, which four moments
+    do not tell well, the misfit speaks."""
     likelihood, places = model.likelihood, model.likelihood.unknown.places
     kernels = {}
     # in units of what is left open of each reading, so that those that are known best do not speak alone

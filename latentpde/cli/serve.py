@@ -23,7 +23,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve a page to explore reconstructions in the browser."""
-    missing = [name for name in ("fastapi", "uvicorn", "python_multipart") if find_spec(name) is None]
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if missing:
         raise UsageError(f"the page needs {', '.join(missing)}; install them with: pip install 'latentpde[web]'")
     if token is not None and len(token) < 16:

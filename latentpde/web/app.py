@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from importlib.resources import files
+from importlib.resources import files as resources
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,6 +13,8 @@ from starlette.types import ASGIApp
 
 from latentpde import __version__
 from latentpde.web.answers import Answers
+from latentpde.web.file_routes import add_file_routes
+from latentpde.web.files import Files
 from latentpde.web.guards import Guard
 from latentpde.web.models import LOOKS, Catalogue, Picture, Place, Scene, api_problems
 from latentpde.web.settings import Settings
@@ -35,6 +37,7 @@ def make_app(settings: Settings | None = None) -> ASGIApp:
     """
     settings = settings or Settings()
     pool, answers = Pool(settings), Answers(settings.cache_bytes)
+    files = Files(settings, pool.context)
 
     def ask(task: str, scene: Scene) -> Awaitable[bytes]:
         about = scene.model_copy(update=LOOKS).model_dump_json()
@@ -44,9 +47,11 @@ def make_app(settings: Settings | None = None) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         pool.start()
+        files.start()
         try:
             yield
         finally:
+            files.end()
             pool.end()
 
     api = FastAPI(
@@ -78,6 +83,7 @@ def make_app(settings: Settings | None = None) -> ASGIApp:
     async def refuse(_: Request, error: RequestValidationError) -> Response:
         return JSONResponse({"detail": _sentence(error)}, 422)
 
+    add_file_routes(api, files)
     _serve_page(api)
     return Guard(api, settings)
 
@@ -104,7 +110,7 @@ def _sentence(error: RequestValidationError) -> str:
 
 def _serve_page(api: FastAPI) -> None:
     """The page's own files, and no others: they are read once, and a client names none of them by a path."""
-    folder = files("latentpde.web") / "static"
+    folder = resources("latentpde.web") / "static"
     for entry in folder.iterdir():
         name, kind = entry.name, _KINDS.get(entry.name.rpartition(".")[2])
         if kind is not None:

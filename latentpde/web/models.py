@@ -155,6 +155,53 @@ class Catalogue(BaseModel):
     opening: Scene = Field(description="The scene that the page begins with.")
 
 
+class Finding(BaseModel):
+    """A sentence about a file."""
+
+    kind: Literal["fact", "note", "doubt", "obstacle"]
+    text: str
+
+
+class Checked(BaseModel):
+    """What a file holds, and whether it can be reconstructed."""
+
+    findings: list[Finding]
+    family: str | None = Field(description="The PDE that suits it.")
+    works: bool
+
+
+class Result(BaseModel):
+    """A reconstruction, whose pictures and files can be asked for."""
+
+    equation: str
+    times: list[float] = Field(description="Of the pictures, in the file's own time.")
+    places: list[dict[str, float]] = Field(description="Where readings were taken, as shares of the rectangle.")
+    extent: tuple[float, float]
+    origin: tuple[float, float]
+    seconds: float
+
+
+class FileStatus(BaseModel):
+    """A file and what becomes of it."""
+
+    id: str
+    state: Literal["checking", "checked", "queued", "running", "done", "failed"]
+    phase: str
+    seconds: float
+    checked: Checked | None
+    result: Result | None
+    problem: str | None
+
+
+class Reconstruction(_Asked):
+    """How a file is to be reconstructed."""
+
+    family: str = Field(max_length=40, pattern="^[a-z_]+$")
+    noise_std: float | None = Field(default=None, gt=0.0, le=1e12, allow_inf_nan=False, description="Inferred if null.")
+    resolution: int = Field(default=96, ge=16, le=256)
+    seed: int = Field(default=0, ge=0, le=2**32 - 1)
+
+
 class Problem(BaseModel):
     """Why there is no answer."""
 

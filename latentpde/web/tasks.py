@@ -13,11 +13,14 @@ import torch
 
 from latentpde.memory import keep_freed_memory
 from latentpde.web.scene import catalogue, picture_of, suggestion_for
+from latentpde.web.uploads import check_file, reconstruct_file
 
 TASKS: dict[str, Callable[..., Any]] = {
     "catalogue": catalogue,
     "picture": picture_of,
     "suggestion": suggestion_for,
+    "check": check_file,
+    "reconstruct": reconstruct_file,
 }
 
 

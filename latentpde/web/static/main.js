@@ -99,6 +99,7 @@ function look(change, how) {
 }
 
 function remember() {
+  if (data) return;
   window.history.replaceState(null, "", encode(state));
   $("undo").disabled = !history.canUndo;
   $("redo").disabled = !history.canRedo;
@@ -251,7 +252,7 @@ const timeText = () => (data ? data.timeText(state.time) : number(state.time * (
 function renderControls() {
   for (const button of $("views").children) {
     button.setAttribute("aria-pressed", button.dataset.view === onMap().replace("true_", ""));
-    button.hidden = ["truth", "error"].includes(button.dataset.view) && !state.truth;
+    button.hidden = data ? !["mean", "std", "source"].includes(button.dataset.view) : ["truth", "error"].includes(button.dataset.view) && !state.truth;
   }
   for (const button of $("tool").children) button.setAttribute("aria-pressed", button.dataset.value === tool);
   $("about").textContent = aboutView();
@@ -430,6 +431,8 @@ const dialog = new DataDialog($("data"), {
     setTool("sensor", false);
     if (!data) {
       $("time").max = 2;
+      $("stage").style.aspectRatio = "";
+      ({ state } = decode(location.hash, examples.map(({ regime }) => regime), opening));
       stage.show([], () => "", () => null);
       return refresh();
     }
@@ -442,6 +445,8 @@ const dialog = new DataDialog($("data"), {
   },
   show(found, readings) {
     picture = found;
+    const [height, width] = [found.fields.mean.rows, found.fields.mean.columns];
+    $("stage").style.aspectRatio = `${width} / ${height}`;
     render();
     stage.show(readings, () => "", () => null);
   },

@@ -91,6 +91,8 @@ export class Stage {
     button.className = "sensor new";
     button.dataset.id = id;
     button.addEventListener("pointerdown", (event) => this.dragBegins(event, id, button));
+    // a finger on a sensor moves it, and never the page
+    button.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
     button.addEventListener("keydown", (event) => this.sensorKey(event, id));
     button.addEventListener("animationend", () => button.classList.remove("new"));
     return button;
@@ -100,6 +102,7 @@ export class Stage {
     if (this.mode !== "sensor" || event.button !== 0) return;
     event.stopPropagation();
     button.setPointerCapture(event.pointerId);
+    button.focus({ preventScroll: true });
     const first = [event.clientX, event.clientY];
     let moved = false;
     const move = (next) => {

@@ -109,7 +109,7 @@ export const TEXT = {
     "A CSV table of readings or a NetCDF file. It stays on the computer that this page comes from, and is deleted when you close it.",
   data_choose: "Choose a file",
   data_drop: "or drop it here",
-  data_demo: "No file at hand? Take this one",
+  data_columns: "Names of columns",
   data_checking: "Reading the file …",
   data_found: "What the file holds",
   data_pde: "Equation",

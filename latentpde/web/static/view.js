@@ -26,13 +26,18 @@ export function seen(picture, view, colours) {
   const signed = (field, limit) => field && { field, low: -limit, high: limit, colours: coloursOf(colours, true) };
   const positive = (field, limit) => field && { field, low: 0, high: limit, colours: coloursOf(colours, false) };
   const start = fields.start && roundUp(Math.max(scale.field, picture.startSize));
+  // a user's own field may be far from zero, such as a temperature
+  if (picture.limits && view === "mean") {
+    const [low, high] = picture.limits;
+    if (low > 0 || high < 0) return { field: fields.mean, low, high, colours: coloursOf(colours, false) };
+  }
   switch (view) {
     case "mean": return signed(fields.mean, size.field);
     case "truth": return signed(fields.truth, size.field);
     case "start": return signed(fields.start, start);
     case "source": return signed(fields.source, size.source);
     case "true_source": return signed(fields.true_source, size.source);
-    case "std": return positive(fields.std, size.field / 2);
+    case "std": return positive(fields.std, picture.limits ? roundUp((picture.limits[1] - picture.limits[0]) / 3) : size.field / 2);
     case "error": {
       if (!fields.truth || !fields.mean) return null;
       return positive(combine(fields.mean, fields.truth, (a, b) => Math.abs(a - b)), size.field / 2);

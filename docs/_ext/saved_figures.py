@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sphinx_gallery.scrapers import figure_rst
 
-ORDER = ("quickstart.py", "own_data.py", "stations.py", "pm10.py", "coefficients.py")
+ORDER = ("quickstart.py", "own_data.py", "stations.py", "air_temperature.py", "pm10.py", "coefficients.py")
 
 
 class TeachingOrder:

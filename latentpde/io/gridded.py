@@ -7,6 +7,7 @@ points.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,7 @@ def observation_from_grid(
     if not on_grid or not all(regular(c) for c in coordinates.values()):
         return _as_points(dataset, array, axes, options, excluded, origin)
     clock, t = _times(dataset, axes, options, origin)
-    frame, grid = _frame(dataset, axes, coordinates, origin)
+    frame, grid = frame_and_grid(dataset, axes, coordinates, origin)
     has_time = "t" in axes and axes["t"] in array.dims
     order = tuple({v: k for k, v in axes.items()}[str(d)].replace("t", "time") for d in array.dims)
     frame = replace(
@@ -181,7 +182,9 @@ def _coordinate(dataset: xr.Dataset, name: str, array: xr.DataArray) -> np.ndarr
     return values.astype(float)
 
 
-def _frame(dataset: xr.Dataset, axes, coordinates, origin: str) -> tuple[Frame, Grid]:
+def frame_and_grid(
+    dataset: xr.Dataset, axes: Mapping[str, str], coordinates: Mapping[str, np.ndarray], origin: str
+) -> tuple[Frame, Grid]:
     """The frame of a grid, and the grid on the plane."""
     y, x = coordinates["y"], coordinates["x"]
     descending = (bool(y[0] > y[-1]), bool(x[0] > x[-1]))

@@ -7,6 +7,7 @@ The guide describes the layout. `latentpde.io.netcdf` moves datasets to and from
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,11 @@ import numpy as np
 
 from latentpde.domain import Domain
 from latentpde.errors import DataError, LatentPDEWarning
+from latentpde.frame import Frame
 from latentpde.grid import Grid
 from latentpde.io.attributes import Attributes
+from latentpde.io.axes import is_degrees
+from latentpde.io.gridded import frame_and_grid
 from latentpde.io.names import check_names
 from latentpde.io.netcdf import open_observed
 from latentpde.observation import Observation
@@ -60,7 +64,8 @@ def observation_from_dataset(
         noise_std: standard deviation of the readings' noise, in the field's unit; where nobody says it, it is to be
             inferred, with a warning.
         times: PDE time of each snapshot, counted from the initial state.
-        extent: ``(height, width)`` of the rectangle.
+        extent: ``(height, width)`` of the rectangle; where neither this nor an attribute says it, axes of longitude and
+            latitude become lengths in km.
         observed_kind: one of `latentpde.observation.Observed`.
         fine_initial: a finer initial state of the same cases on the same rectangle; a dataset holds none by itself.
         keep_outliers: as that of `latentpde.Observation.from_arrays`.
@@ -80,6 +85,10 @@ def observation_from_dataset(
     if 0 in observed.shape:
         raise DataError(f"'observed' is empty; its axes have the lengths {dict(observed.sizes)}")
     points, batched = "sensor" in observed.dims, "case" in observed.dims
+    frame = None
+    if extent is None and attributes.extent is None:
+        dataset, frame = _on_plane(dataset)
+        observed = dataset["observed"]
     overrides = {"family": family, "noise_std": noise_std, "time": times, "extent": extent}
     overrides |= {"observed_kind": observed_kind, "initial": fine_initial}
     check_names(
@@ -116,7 +125,7 @@ def observation_from_dataset(
     if "mask" in dataset:
         numbers = laid_out(dataset["mask"])
         mask = (numbers != 0) & ~np.isnan(numbers)
-    return Observation.from_arrays(
+    observation = Observation.from_arrays(
         laid_out(observed),
         initial,
         times=when,
@@ -127,11 +136,12 @@ def observation_from_dataset(
         observed=kind,  # pyright: ignore[reportArgumentType]
         fine_initial=None if fine_initial is None else _fine_initial(fine_initial, observed, grid),
         initial_velocity=_velocity(dataset, observed),
-        domain=attributes.settings.domain or _around_the_globe(dataset, grid),
+        domain=attributes.settings.domain or _around_the_globe(frame),
         settings=attributes.settings,
         keep_outliers=keep_outliers,
         **known,
     )
+    return observation if frame is None else replace(observation, frame=frame)
 
 
 def _initial_and_grid(dataset, observed, points: bool, extent, stated_extent) -> tuple[Any, Grid]:
@@ -162,10 +172,30 @@ def _velocity(dataset: xr.Dataset, observed: xr.DataArray) -> np.ndarray | None:
     return _numbers(array, {**cases, **{name: array.sizes[name] for name in _axes(array)}})
 
 
-def _around_the_globe(dataset: xr.Dataset, grid: Grid) -> Domain | None:
+def _on_plane(dataset: xr.Dataset) -> tuple[xr.Dataset, Frame | None]:
+    """The same in km where the axes are longitude and latitude, with the frame that leads back."""
+    gridded = dataset["initial"] if "initial" in dataset else dataset["observed"]
+    names = [next((name for name in some if name in gridded.dims), "") for some in (_Y_NAMES, _X_NAMES)]
+    if any(name not in dataset.coords or dataset.sizes[name] < 2 for name in names):
+        return dataset, None
+    axes = dict(zip("yx", names, strict=True))
+    coordinates = {role: _numbers(dataset[name], {name: dataset.sizes[name]}) for role, name in axes.items()}
+    if not is_degrees(dataset, axes):
+        return dataset, None
+    frame, _ = frame_and_grid(dataset, axes, coordinates, "the data")
+    dataset = dataset.assign_coords(
+        {name: (name, axis.to_plane(dataset[name])) for name, axis in zip(names, (frame.y, frame.x), strict=True)}
+    )
+    for name, axis in (("sensor_y", frame.y), ("sensor_x", frame.x)):
+        if name in dataset:
+            dataset[name] = dataset[name].copy(data=axis.to_plane(dataset[name]))
+    return dataset, frame
+
+
+def _around_the_globe(frame: Frame | None) -> Domain | None:
     """Longitudes all around the globe close on themselves; of other axes nothing is known."""
-    closes = any(name in dataset.coords for name in ("lon", "longitude")) and abs(grid.extent[1] - 360) < 1e-6 * 360
-    return Domain(x="periodic") if closes else None
+    is_band = frame is not None and frame.projection is not None and frame.projection.is_band
+    return Domain(x="periodic") if is_band else None
 
 
 def _fine_initial(array: xr.DataArray, observed, grid: Grid) -> np.ndarray:

@@ -72,6 +72,24 @@ def test_the_same_readings_in_another_guise(cases, change):
     _assert_same(Observation.from_dataset(CHANGES[change](dataset)), Observation.from_dataset(dataset))
 
 
+def test_degrees_are_not_taken_for_lengths():
+    """A degree of latitude is 111.2 km, one of longitude less by the cosine of the latitude: on the sphere's surface
+    the distance between two points is that of the haversine formula."""
+    lat, lon = np.linspace(62.0, 58.0, 9), np.linspace(4.0, 10.0, 13)
+    values = np.random.default_rng(0).normal(size=(9, 13))
+    fields = {"observed": (("lat", "lon"), values), "initial": (("lat", "lon"), values)}
+    data = xr.Dataset(fields, {"lat": lat, "lon": lon}, {"time": 3.0, "noise_std": 0.1})
+    observation = Observation.from_dataset(data)
+    half = np.radians(0.5) / 2
+    along_lat = 2 * 6371.0 * half
+    along_lon = 2 * 6371.0 * np.arcsin(np.cos(np.radians(60.0)) * np.sin(half))
+    np.testing.assert_allclose(observation.grid.spacing, (along_lat, along_lon), rtol=1e-5)
+    assert observation.frame is not None
+    y, x = observation.frame.to_user(*observation.grid.coordinates())
+    np.testing.assert_allclose(y, lat[::-1])
+    np.testing.assert_allclose(x, lon)
+
+
 def test_encoded_values_are_decoded(cases, tmp_path):
     packed = {"dtype": "i2", "scale_factor": 1e-4, "_FillValue": -32768}
     cases.to_dataset().to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding={"observed": packed, "initial": packed})

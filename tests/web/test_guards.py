@@ -1,6 +1,8 @@
 """Who may ask, how much and how often; and requests that mean harm."""
 
+import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -128,9 +130,9 @@ def guarded(address="192.0.2.7", **settings):
 
 
 def run(function):
-    import asyncio
-
-    return asyncio.run(function())
+    """In a thread of its own: the browser of other tests has its loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(function())).result()
 
 
 def test_a_token_is_asked_for_where_one_is_set():
@@ -168,8 +170,6 @@ def test_the_rate_limit_does_not_grow_without_end():
 
 def test_a_body_that_does_not_arrive_is_given_up():
     async def drip():
-        import asyncio
-
         yield b"{"
         await asyncio.sleep(5)
         yield b"}"

@@ -164,7 +164,7 @@ def compare(
     if settings.get("method", "exact") != "exact":
         raise UsageError(f"only the method exact knows the evidence of a family, not {settings['method']}")
     if not isinstance(observation, Observation):
-        observation = Observation.from_dataset(observation)
+        observation = Observation.read(observation)
     chosen = families.names() if names == "auto" else [get_family(name).name for name in names]
     if len(set(chosen)) < 2 or len(set(chosen)) < len(chosen):
         raise UsageError(f"give at least two families, each once; got {', '.join(chosen)}")

@@ -163,7 +163,7 @@ def holdout(
     check_value(ShareInside, share, "share")
     check_value(Seed, seed, "seed")
     if not isinstance(observation, Observation):
-        observation = Observation.from_dataset(observation, family=family if isinstance(family, str) else None)
+        observation = Observation.read(observation, family=family if isinstance(family, str) else None)
     kept, held, by = split(observation, share, groups, seed=seed)
     quick = methods.get(method).takes_data_as_they_come
     num_draws = (NUM_DRAWS if quick else 12) if num_draws is None else num_draws

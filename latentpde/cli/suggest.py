@@ -88,7 +88,7 @@ def suggest(
         with atomic_path(picture) as temporary:
             plot_suggestion(found).savefig(temporary, dpi=150, format=picture.suffix.lstrip(".").lower())
     if as_json:
-        records = json.loads(table.to_json(orient="records", date_format="iso"))
+        records = json.loads(str(table.to_json(orient="records", date_format="iso")))
         print(json.dumps({"target": target.value, "noise_std": found.noise_std, "readings": records}))
     elif not quiet:
         print(found.to_text())
@@ -131,7 +131,7 @@ def read_candidates(path: Path, observation: Observation) -> np.ndarray:
             if usual == "time" and frame is not None:
                 columns.append(np.array([frame.to_number(value) for value in values]))
             else:
-                columns.append(pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64))
+                columns.append(np.asarray(pd.to_numeric(values, errors="coerce"), dtype=np.float64))
     found = np.column_stack(columns)
     bad = ~np.isfinite(found).all(1)
     if bad.any():

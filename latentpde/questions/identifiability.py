@@ -198,12 +198,12 @@ def _modes(unit: np.ndarray, weights: np.ndarray) -> tuple[Int[np.ndarray, " sam
     """The mode of each sample, and the weights of the modes: samples are of one mode where a chain of near ones leads
     from one to the other."""
     from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     ticks = (np.arange(_NUM_POINTS) + 0.5) / _NUM_POINTS
     index = np.unique(np.searchsorted(np.cumsum(weights), ticks).clip(max=len(weights) - 1))
     points = unit[index]
-    tree = cKDTree(points)
+    tree = KDTree(points)
     if len(points) > _NEIGHBOUR:
         reach = _GAP * float(np.median(tree.query(points, _NEIGHBOUR + 1)[0][:, -1]))
         labels = connected_components(tree.sparse_distance_matrix(tree, reach), directed=False)[1]
@@ -214,7 +214,7 @@ def _modes(unit: np.ndarray, weights: np.ndarray) -> tuple[Int[np.ndarray, " sam
     heavy = np.flatnonzero(total >= max(_LEAST_WEIGHT, 0.0))
     heavy = heavy if len(heavy) else np.array([int(total.argmax())])
     keep = np.isin(labels, heavy)
-    of_sample = labels[keep][cKDTree(points[keep]).query(unit)[1]]
+    of_sample = labels[keep][KDTree(points[keep]).query(unit)[1]]
     total = np.bincount(of_sample, weights=weights, minlength=len(total))
     order = heavy[np.argsort(-total[heavy])]
     number = np.zeros(len(total), dtype=int)

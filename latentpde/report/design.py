@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from latentpde.observation.listing import Listing
@@ -32,7 +33,7 @@ def plot_suggestion(suggestion: Suggestion) -> Figure:
     figure, panels = figure_of_panels(len(times), 2, width=5.2, height=4.4)
     read = Listing.of(suggestion.observation, suggestion.case).points
     share, drawn = 100 * suggestion.first, None
-    limits = {"vmin": 0.0, "vmax": max(float(share.max()), 1e-12)}
+    limits = Normalize(0.0, max(float(share.max()), 1e-12))
 
     def shown(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         y, x = points[:, 0], points[:, 1]
@@ -43,7 +44,9 @@ def plot_suggestion(suggestion: Suggestion) -> Figure:
         here = places[:, 2] == time
         y, x = shown(places[here])
         side = 72 * 3.4 * np.sqrt(extent[0] * extent[1] / max(int(here.sum()), 1)) / max(extent)
-        drawn = axes.scatter(x, y, c=share[here], s=side**2, marker="s", cmap=MAGNITUDE_COLOURS, linewidths=0, **limits)
+        drawn = axes.scatter(
+            x, y, c=share[here], s=side**2, marker="s", cmap=MAGNITUDE_COLOURS, linewidths=0, norm=limits
+        )
         y, x = shown(np.unique(read, axis=0))
         axes.plot(x, y, "o", color="white", markeredgecolor="#222222", markersize=3.5, label="read so far")
         own = np.flatnonzero(chosen_times == time)

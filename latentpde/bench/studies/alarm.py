@@ -97,7 +97,7 @@ def measure(wrong: str, index: int, seed: int = SEED) -> Line:
     regime = "balanced" if physics else REGIMES[index % len(REGIMES)]
     snapshots = 3 if physics or index // len(REGIMES) % 2 else 1
     cases = simulation(regime, SPARSITY, snapshots, seed).cases(index, index + 1)
-    observation, truth = Observation.from_dataset(cases), cases["truth/field"].values[0]
+    observation, truth = Observation.from_dataset(cases), np.asarray(cases["truth/field"])[0]
     truth = truth if snapshots == 1 else truth[-1]
     right, family = observation, regime
     if physics:
@@ -181,7 +181,7 @@ def _row(lines: Frame, wrong: str | None) -> tuple[str, ...]:
     error = np.sqrt(alarm.mean() * (1 - alarm.mean()) / len(alarm))
     each = [
         f"{(table[name].dropna() < FALSE_ALARM / len(EVERY_RUN)).mean():.3f}"
-        if name in table and table[name].notna().any()
+        if name in table and bool(table[name].notna().to_numpy().any())
         else NONE
         for name in EVERY_RUN
     ]

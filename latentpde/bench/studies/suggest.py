@@ -64,7 +64,7 @@ def measure(regime: str, index: int, seed: int = SEED) -> dict[str, float]:
     """
     cases = Simulation(regime=regime, seed=seed, sparsity=1.0, shape=SHAPE, num_modes=NUM_MODES)
     tree = cases.cases(index, index + 1)
-    whole, truth = Observation.from_dataset(tree), tree["truth/field"].values[0]
+    whole, truth = Observation.from_dataset(tree), np.asarray(tree["truth/field"])[0]
     rng = np.random.default_rng([seed, index])
     num_cells = whole.mask[0].numel()
     first = rng.choice(num_cells, NUM_FIRST, replace=False)
@@ -151,11 +151,11 @@ def _table(lines: Frame, regime: str) -> Table:
     rivals = [name for name in RULES if name != OURS and name in table]
     p_values = {}
     if len(table) > 1:
-        tests = [float(wilcoxon(table[name] - table[OURS], alternative="greater").pvalue) for name in rivals]
+        tests = [float(np.asarray(wilcoxon(table[name] - table[OURS], alternative="greater"))[1]) for name in rivals]
         p_values = dict(zip(rivals, holm(tests).tolist(), strict=True))
     rows = []
     for name in table:
-        ratio = float((table[name] / table["before"]).mean())
+        ratio = float((table[name].to_numpy() / table["before"].to_numpy()).mean())
         better = NONE if name in ("before", OURS) else f"{(table[OURS] < table[name]).mean():.0%}"
         rows.append((name, number(*mean_and_error(table[name])), f"{ratio:.3f}", better, number(p_values.get(name))))
     heads = ("readings chosen by", "RMSE", "over that before", "suggested is better in", "p")

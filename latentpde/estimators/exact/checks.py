@@ -23,6 +23,7 @@ With :math:`v = S^{-1} r` the checks are
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -37,17 +38,75 @@ _NODES, _READINGS_TIMES_NODES = 8, 2000
 _REACH = 2.0  # of a field among neighbours, in distances to the nearest one
 
 
-def check_case(model: Model, nodes: Float[Tensor, "node parameter"]) -> dict[str, Check]:
-    """All checks of one case; those that do not apply, such as ``times`` for a single snapshot, are NaN.
+@dataclass(frozen=True, eq=False)
+class NodeChecks:
+    """What the checks at some parameters take of a model, whatever was read: the same for all cases of a layout.
 
     Args:
-        model: of the case.
+        node: the parameters.
+        precision: the inverse of the readings' covariance, less what the trend explains; ``None`` for too many.
+        kernels: covariances of additional fields.
+        tails: of their products with the residuals.
+    """
+
+    node: Float[Tensor, "1 parameter"]
+    precision: Float[Tensor, "reading reading2"] | None
+    kernels: dict[str, Float[Tensor, "reading reading2"]]
+    tails: dict[str, WeightedChiSquared]
+
+    @classmethod
+    def of(cls, model: Model, node: Float[Tensor, "1 parameter"]) -> NodeChecks:
+        """Those of a model."""
+        likelihood = model.likelihood
+        if not likelihood.trend.shape[1] < len(likelihood.values) <= MOST_READINGS:
+            return cls(node, None, {}, {})
+        precision = likelihood.precision(node)
+        kernels = _kernels(model, node, precision)
+        tails = {name: WeightedChiSquared.of(precision @ kernel) for name, kernel in kernels.items()}
+        return cls(node, precision, kernels, tails)
+
+    def check(self, model: Model) -> dict[str, Check]:
+        """All checks of a case."""
+        likelihood, node = model.likelihood, self.node
+        degrees = len(likelihood.values) - likelihood.trend.shape[1]
+        if degrees < 1:
+            return {}
+        misfit = float(likelihood.misfit(node)[0])
+        checks = {"misfit": Check(_two_sided(*chi_squared(misfit, degrees)), misfit / degrees)}
+        mean, std = likelihood.leave_one_out(node)
+        scores = ((likelihood.values - mean[0]) / std[0]).abs()
+        worst = int(scores.argmax())
+        checks["reading"] = Check(
+            min(1.0, len(scores) * math.erfc(float(scores[worst]) / math.sqrt(2))),
+            float(scores[worst]),
+            worst if model.order is None else int(model.order[worst]),
+        )
+        if self.precision is None:
+            return checks
+        dual = self.precision @ likelihood.residual(node)
+        for name, tail in self.tails.items():
+            product = float(dual @ self.kernels[name] @ dual)
+            ratio = math.sqrt(max(product, 0.0) / max(tail.mean, 1e-300))
+            checks[name] = Check(tail.probabilities(product)[0], ratio)
+        return checks
+
+
+def node_checks(model: Model, nodes: Float[Tensor, "node parameter"]) -> list[NodeChecks]:
+    """Checks at as many parameters as the time allows.
+
+    Args:
+        model: of a case.
         nodes: parameters drawn from the posterior, in the model's units.
     """
-    num = len(model.likelihood.values)
-    few = nodes[: max(1, min(_NODES, _READINGS_TIMES_NODES // num))]
+    few = nodes[: max(1, min(_NODES, _READINGS_TIMES_NODES // len(model.likelihood.values)))]
     with torch.no_grad():
-        found = [_check_node(model, node[None]) for node in few]
+        return [NodeChecks.of(model, node[None]) for node in few]
+
+
+def check_case(model: Model, nodes: list[NodeChecks]) -> dict[str, Check]:
+    """All checks of one case; those that do not apply, such as ``times`` for a single snapshot, are NaN."""
+    with torch.no_grad():
+        found = [node.check(model) for node in nodes]
     checks = {}
     for name in EVERY_RUN:
         here = [one[name] for one in found if name in one]
@@ -56,33 +115,6 @@ def check_case(model: Model, nodes: Float[Tensor, "node parameter"]) -> dict[str
             checks[name] = Check(p, float(np.median([check.found for check in here])), here[0].reading)
         else:
             checks[name] = Check(math.nan, math.nan)
-    return checks
-
-
-def _check_node(model: Model, node: Float[Tensor, "1 parameter"]) -> dict[str, Check]:
-    likelihood = model.likelihood
-    degrees = len(likelihood.values) - likelihood.trend.shape[1]
-    if degrees < 1:
-        return {}
-    misfit = float(likelihood.misfit(node)[0])
-    checks = {"misfit": Check(_two_sided(*chi_squared(misfit, degrees)), misfit / degrees)}
-    mean, std = likelihood.leave_one_out(node)
-    scores = ((likelihood.values - mean[0]) / std[0]).abs()
-    worst = int(scores.argmax())
-    checks["reading"] = Check(
-        min(1.0, len(scores) * math.erfc(float(scores[worst]) / math.sqrt(2))),
-        float(scores[worst]),
-        worst if model.order is None else int(model.order[worst]),
-    )
-    if len(likelihood.values) > MOST_READINGS:
-        return checks
-    residual, precision = likelihood.residual_and_precision(node)
-    dual = precision @ residual
-    for name, kernel in _kernels(model, node, precision).items():
-        product, expected = float(dual @ kernel @ dual), precision @ kernel
-        upper, _ = weighted_chi_squared(product, expected)
-        ratio = math.sqrt(max(product, 0.0) / max(float(expected.trace()), 1e-300))
-        checks[name] = Check(upper, ratio)
     return checks
 
 
@@ -129,31 +161,46 @@ def chi_squared(value: float, degrees: float | int, centre: float = 0.0) -> tupl
     return max(1 - below, 0.0), below
 
 
-def weighted_chi_squared(value: float, product: Float[Tensor, "reading reading2"]) -> tuple[float, float]:
-    """Probabilities of more and of less, for a sum of squared normals with weights.
+@dataclass(frozen=True)
+class WeightedChiSquared:
+    """A sum of squared normals with weights, by its first four moments.
 
-    >>> upper, lower = weighted_chi_squared(2 * 18.307, 2 * torch.eye(10, dtype=torch.float64))
-    >>> round(upper, 4), round(lower, 4)
-    (0.05, 0.95)
+    >>> of_ten = WeightedChiSquared.of(2 * torch.eye(10, dtype=torch.float64))
+    >>> [round(p, 4) for p in of_ten.probabilities(2 * 18.307)]
+    [0.05, 0.95]
 
     Args:
-        value: of the sum.
-        product: a matrix whose eigenvalues are the weights, not negative; only traces of its powers are taken.
+        mean, variance: of the sum.
+        scale, degrees, centre: of the chi-squared variable, with noncentrality, that has its skewness and kurtosis.
     """
-    squared = product @ product
-    first, second = float(product.trace()), float((product * product.T).sum())
-    third, fourth = float((squared * product.T).sum()), float((squared * squared.T).sum())
-    skewness, kurtosis = third / second**1.5, fourth / second**2
-    if skewness**2 > kurtosis:
-        a = 1 / (skewness - math.sqrt(skewness**2 - kurtosis))
-        centre = skewness * a**3 - a**2
-        degrees = a**2 - 2 * centre
-    else:
+
+    mean: float
+    variance: float
+    scale: float
+    degrees: float
+    centre: float
+
+    @classmethod
+    def of(cls, product: Float[Tensor, "reading reading2"]) -> WeightedChiSquared:
+        """That of a matrix whose eigenvalues are the weights, not negative; only traces of its powers are taken."""
+        squared = product @ product
+        first, second = float(product.trace()), float((product * product.T).sum())
+        third, fourth = float((squared * product.T).sum()), float((squared * squared.T).sum())
+        skewness, kurtosis = third / second**1.5, fourth / second**2
         a, centre, degrees = 1 / skewness, 0.0, 1 / skewness**2
-    if degrees <= 0 or centre < 0:
-        a, centre, degrees = 1 / skewness, 0.0, 1 / skewness**2
-    deviation = (value - first) / math.sqrt(2 * second)
-    return chi_squared(deviation * math.sqrt(2) * a + degrees + centre, degrees, centre)
+        if skewness**2 > kurtosis:
+            own = 1 / (skewness - math.sqrt(skewness**2 - kurtosis))
+            own_centre = skewness * own**3 - own**2
+            if own**2 - 2 * own_centre > 0 and own_centre >= 0:
+                a, centre, degrees = own, own_centre, own**2 - 2 * own_centre
+        return cls(first, 2 * second, a, degrees, centre)
+
+    def probabilities(self, value: float) -> tuple[float, float]:
+        """Of more and of less."""
+        deviation = (value - self.mean) / math.sqrt(self.variance)
+        return chi_squared(
+            deviation * math.sqrt(2) * self.scale + self.degrees + self.centre, self.degrees, self.centre
+        )
 
 
 def _two_sided(upper: float, lower: float) -> float:

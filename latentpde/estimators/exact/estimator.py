@@ -26,21 +26,20 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from annotated_types import Ge, Gt, Le
-from jaxtyping import Complex, Float
 from pydantic import InstanceOf, Strict
 from torch import Tensor
 
-from latentpde.decoder import with_velocity
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator
-from latentpde.estimators.exact.checks import check_case
+from latentpde.estimators.exact.cases import CaseResult, join_kept, join_spread, moving
+from latentpde.estimators.exact.checks import check_case, node_checks
 from latentpde.estimators.exact.diagnostics import describe, left_out, prior_to_noise
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.model import Draws, Model
 from latentpde.estimators.exact.parameters import Parameters
-from latentpde.estimators.exact.posterior import DrawnStates, ExactPosterior
+from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.problem import Problem, models_of
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.estimators.exact.sampling import Inspect, Sampler
@@ -51,7 +50,6 @@ from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.observation.unfolding import unfolded
-from latentpde.posterior import InitialStates
 from latentpde.progress import progress
 from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real
@@ -59,29 +57,6 @@ from latentpde.validation import NotNegative, Positive, Real
 _OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algebra; of an evaluation: for an estimate
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _MOST_WIDENINGS = 3
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _CaseResult:
-    """What is found for one case.
-
-    Args:
-        kept: the draws that were asked for.
-        spread: those for the spread, where there are more of them.
-        mean: conditional means, one for each node that the mean averages over.
-        mean_initial_hat: those of the initial state; one for all nodes where it is known.
-        left_out: what the other readings predict for each of them; ``None`` where they are too many.
-        samples: of the parameters.
-        diagnostics: by name.
-    """
-
-    kept: Draws
-    spread: Draws | None
-    mean: Draws
-    mean_initial_hat: Complex[Tensor, "*node row col"]
-    left_out: tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]] | None
-    samples: ParameterSamples
-    diagnostics: dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +122,8 @@ class Exact(Estimator):
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> ExactPosterior:
         latent, models, cases = self._within_wide_bounds(observation, latent, num_draws, seed, show_progress)
-        kept, spread = [case.kept for case in cases], [case.spread for case in cases if case.spread]
-        z, initial_hat = _join(models, kept)
-        spread_z, spread_initial_hat = _join(models, spread) if spread else (None, None)
+        z, initial_hat = join_kept(cases)
+        spread_z, spread_initial_hat, spread_trend = join_spread(cases)
         return ExactPosterior(
             observation=observation,
             method=self.name,
@@ -162,11 +136,11 @@ class Exact(Estimator):
             mean_initial_hat=[case.mean_initial_hat for case in cases],
             spread_z=spread_z,
             spread_initial_hat=spread_initial_hat,
-            trend=torch.stack([draws.trend for draws in kept]),
+            trend=torch.stack([case.kept.trend for case in cases]),
             mean_trend=torch.stack([case.mean.trend for case in cases]),
-            spread_trend=torch.stack([draws.trend for draws in spread]) if spread else None,
+            spread_trend=spread_trend,
             level_names=models[0].level_names,
-            level_draws=torch.stack([draws.parameters[:, latent.num_coefficients :] for draws in kept]),
+            level_draws=torch.stack([case.kept.parameters[:, latent.num_coefficients :] for case in cases]),
             left_out=[case.left_out for case in cases],
             samples=[case.samples for case in cases],
             make_models=self.models,
@@ -175,7 +149,7 @@ class Exact(Estimator):
 
     def _within_wide_bounds(
         self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool
-    ) -> tuple[Latent, list[Model], list[_CaseResult]]:
+    ) -> tuple[Latent, list[Model], list[CaseResult]]:
         """All cases, and the latent with bounds that are wide enough, or have been widened often enough."""
         for _ in range(_MOST_WIDENINGS):
             try:
@@ -191,12 +165,16 @@ class Exact(Estimator):
 
     def _estimate_cases(
         self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool, last: bool
-    ) -> tuple[list[Model], list[_CaseResult]]:
+    ) -> tuple[list[Model], list[CaseResult]]:
         """All cases within the bounds of the latent; unless they are the last, `TooNarrow` may be raised."""
-        models, cases = self.models(observation, latent), []
+        models, cases, seeds = self.models(observation, latent), [], case_seeds(observation, seed)
+        if models[0].state is None and self._knows_everything(observation, latent):
+            # cases of one layout share their draws about the mean; so does each by itself
+            seeds = [derived_seed(seed, str(num)) for num in observation.num_readings.tolist()]
         with progress(self.name, len(observation), show=show_progress) as advance:
-            for model, seed_of_case in zip(models, case_seeds(observation, seed), strict=True):
-                cases.append(self._estimate_case(model, None if last else latent, num_draws, seed_of_case))
+            for model, seed_of_case in zip(models, seeds, strict=True):
+                first = next((case for case in cases if case.first is None and case.model.shares(model)), None)
+                cases.append(self._estimate_case(model, None if last else latent, num_draws, seed_of_case, first))
                 advance(1)
         return models, cases
 
@@ -258,8 +236,10 @@ class Exact(Estimator):
             and (self.initial is not None or not order)
         )
 
-    def _estimate_case(self, model: Model, guess: Latent | None, num_draws: int, seed: int) -> _CaseResult:
-        """One case; ``guess`` has bounds that may turn out to be too narrow."""
+    def _estimate_case(
+        self, model: Model, guess: Latent | None, num_draws: int, seed: int, first: CaseResult | None
+    ) -> CaseResult:
+        """One case; ``guess`` has bounds that may turn out to be too narrow, and ``first`` is another of its layout."""
         rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
         parameters = Parameters.of(
             model.decoder.latent, model.in_its_units(self.gaussian), model.in_its_units(self.fixed), model.levels
@@ -271,6 +251,40 @@ class Exact(Estimator):
                 require_wide(guess, users[:, : guess.num_coefficients])
 
         samples = self.search(model.likelihood, parameters, rng, inspect)
+
+        if first is not None:
+            kept, spread, mean = first.moved_to(model)
+        else:
+            kept, spread, mean = self._draws(model, parameters, samples, num_draws, rng, torch_rng, seed)
+        misfit = float(model.likelihood.misfit(mean.own_parameters).min()) / len(model.likelihood.values)
+        states = mean.initial_hat if model.state is None else model.state.mean(mean.state_deviations)
+        assert states is not None
+        checks = first.checks if first else node_checks(model, mean.own_parameters)
+        size = float(first.diagnostics["prior_to_noise"]) if first else prior_to_noise(model, mean.own_parameters)
+        return CaseResult(
+            model=model,
+            kept=kept,
+            spread=spread,
+            mean=mean,
+            mean_initial_hat=moving(states, mean),
+            left_out=left_out(model, mean.own_parameters),
+            samples=ParameterSamples.of(samples, parameters, model),
+            checks=checks if model.state is None else [],
+            diagnostics=describe(samples, parameters, model, check_case(model, checks), misfit, size),
+            first=first,
+        )
+
+    def _draws(
+        self,
+        model: Model,
+        parameters: Parameters,
+        samples: WeightedSamples,
+        num_draws: int,
+        rng: np.random.Generator,
+        torch_rng: torch.Generator,
+        seed: int,
+    ) -> tuple[Draws, Draws | None, Draws]:
+        """The draws that are kept, those for the spread if these are more, and conditional means."""
 
         def nodes(num: int, rng: np.random.Generator) -> Tensor:
             # in order, so that nodes that are the same follow each other
@@ -288,25 +302,9 @@ class Exact(Estimator):
             mean, spread = (part.in_order(order) for part in both)
         else:
             mean, spread = model.draw(nodes(self.num_mean_nodes, own_rng), None, seed), None
-        misfit = float(model.likelihood.misfit(mean.own_parameters).min()) / len(model.likelihood.values)
-        states = mean.initial_hat if model.state is None else model.state.mean(mean.state_deviations)
-        assert states is not None
-        return _CaseResult(
-            kept=kept,
-            spread=spread,
-            mean=mean,
-            mean_initial_hat=_moving(states, mean),
-            left_out=left_out(model, mean.own_parameters),
-            samples=ParameterSamples.of(samples, parameters, model),
-            diagnostics=describe(
-                samples,
-                parameters,
-                model,
-                check_case(model, mean.own_parameters),
-                misfit,
-                prior_to_noise(model, mean.own_parameters),
-            ),
-        )
+        if model.state is None and not parameters.num_free:
+            mean = model.draw(mean.own_parameters[:1], None, seed)  # all nodes are the same
+        return kept, spread, mean
 
     def search(
         self,
@@ -317,18 +315,3 @@ class Exact(Estimator):
     ) -> WeightedSamples:
         """Coefficients and levels, on the unit box."""
         return Sampler(parameters, self.sweep, self.target, inspect).sample(likelihood, rng)
-
-
-def _join(models: list[Model], draws: list[Draws]) -> tuple[Float[Tensor, "case draw latent"], InitialStates]:
-    """Draws of several cases as one tensor, with their initial states."""
-    z = torch.stack([own.z for own in draws])
-    states = [model.state for model in models if model.state is not None]
-    if states:
-        deviations, seeds = [own.state_deviations for own in draws], [own.seed for own in draws]
-        return z, DrawnStates(states, deviations, [own.velocity_hat for own in draws], seeds, z.shape[1])
-    return z, torch.stack([_moving(own.initial_hat, own) for own in draws if own.initial_hat is not None])
-
-
-def _moving(states: Complex[Tensor, "*node row col"], draws: Draws) -> Complex[Tensor, "*node2 row2 col2"]:
-    """Initial states with the velocities that they start with, if any."""
-    return states if draws.velocity_hat is None else with_velocity(states, draws.velocity_hat)

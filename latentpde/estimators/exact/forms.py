@@ -16,6 +16,7 @@ differentiable in it.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -173,6 +174,10 @@ class CovarianceFactors:
         return torch.cholesky_solve(columns, self.factor)
 
     def diagonal(self) -> Tensor:
+        return self._diagonal
+
+    @cached_property
+    def _diagonal(self) -> Tensor:
         return torch.cholesky_inverse(self.factor).diagonal(dim1=-2, dim2=-1)
 
     def conditional(self, residuals: Tensor, generator: torch.Generator | None) -> Tensor:

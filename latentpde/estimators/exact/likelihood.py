@@ -79,6 +79,10 @@ class MarginalLikelihood:
         other.values = values
         return other
 
+    def shares(self, other: MarginalLikelihood) -> bool:
+        """Whether the other is of readings at the same places, as `with_values` makes it."""
+        return self._form is other._form
+
     @property
     def num_values(self) -> int:
         """Numbers in the largest array of an evaluation: what it costs."""
@@ -200,16 +204,18 @@ class MarginalLikelihood:
             dual = dual - (gain.mT @ (self.trend.T @ dual[..., None]))[..., 0]
         return self.values - dual / diagonal, 1 / torch.sqrt(diagonal)
 
-    def residual_and_precision(
-        self, parameters: Float[Tensor, "1 parameter"]
-    ) -> tuple[Float[Tensor, " reading"], Float[Tensor, "reading reading2"]]:
-        """What the mean leaves of the readings, and the inverse of their covariance, less what the trend explains."""
-        ((few, residual),) = self._residuals(parameters[:1])
-        precision = self._form.factorised(few).solve(torch.eye(len(self.values), dtype=torch.float64)[None])[0]
-        if self.trend.shape[1]:
-            weighted = precision @ self.trend
-            precision = precision - weighted @ torch.linalg.solve(self.trend.T @ weighted, weighted.T)
-        return residual[0], precision
+    def residual(self, parameters: Float[Tensor, "1 parameter"]) -> Float[Tensor, " reading"]:
+        """What the mean leaves of the readings."""
+        ((_, residual),) = self._residuals(parameters[:1])
+        return residual[0]
+
+    def precision(self, parameters: Float[Tensor, "1 parameter"]) -> Float[Tensor, "reading reading2"]:
+        """The inverse of the readings' covariance, less what the trend explains."""
+        whole = self._form.factorised(parameters).solve(torch.eye(len(self.values), dtype=torch.float64)[None])[0]
+        if not self.trend.shape[1]:
+            return whole
+        weighted = whole @ self.trend
+        return whole - weighted @ torch.linalg.solve(self.trend.T @ weighted, weighted.T)
 
     def _evaluate(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         """The misfit, and the logarithm of the determinants."""

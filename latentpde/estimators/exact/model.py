@@ -16,7 +16,7 @@ from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
 from latentpde.decoder import Decoder
-from latentpde.errors import DataError
+from latentpde.errors import DataError, UsageError
 from latentpde.estimators.exact.embedding import Embedding
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
@@ -189,6 +189,8 @@ class Model:
         columns = _trend_columns(trend, readings.positions - torch.tensor(grid.extent, dtype=torch.float64) / 2)
         columns = columns * ~readings.of_source[:, None]
         mapped = basis is not None and fields
+        if mapped and bool((readings.cells > 0).any()):
+            raise UsageError("a source in another basis takes readings at points; these are means over cells (pooled)")
         unknown = MappedModes(decoder, places, fields) if mapped else UnknownModes.of(latent, places, fields)
         likelihood = MarginalLikelihood(readings.values, None, unknown, noise, columns, form)
         return cls(decoder, likelihood, tuple(levels), None, units, readings.order, of_source=readings.of_source)
@@ -259,6 +261,10 @@ class Model:
         """That of other readings at the same places and times, with the same noise: what was computed for these stays
         so."""
         return replace(self, likelihood=self.likelihood.with_values(readings.values))
+
+    def shares(self, other: Model) -> bool:
+        """Whether the other is one that `with_readings` made, of this or of the same."""
+        return self.likelihood.shares(other.likelihood)
 
     def in_its_units(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """What is said of coefficients, by their names, in the model's units."""

@@ -12,10 +12,9 @@ import torch
 from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
-from latentpde.decoder import with_velocity
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
-from latentpde.estimators.exact.initial_state import InitialState
+from latentpde.estimators.exact.drawn import MovedDraws
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.grid import Grid, at_points, average_pool, resample
@@ -30,30 +29,6 @@ if TYPE_CHECKING:
 
 MOST_PRIOR_TO_NOISE = 1e13  # variance of the field under the prior; beyond, its posterior is lost to rounding
 _NODES_AT_ONCE = 16  # small enough for caches
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnStates:
-    """Fine initial states, one for each draw; made anew when they are asked for, and the same every time.
-
-    Args:
-        states: what is known of the initial state of each case.
-        deviations: of its coarse coefficients, for each draw; ``None`` where they are known.
-        velocities: that it starts with, for each draw; ``None`` at rest.
-        seeds: of its structure below the coarse cell.
-        num_draws: of each case.
-    """
-
-    states: list[InitialState]
-    deviations: list[Complex[Tensor, "draw mode"] | None]
-    velocities: list[Complex[Tensor, "draw row col"] | None]
-    seeds: list[int]
-    num_draws: int
-
-    def __getitem__(self, cases: slice, /) -> Complex[Tensor, "case draw row col"]:
-        chosen = zip(self.states[cases], self.deviations[cases], self.velocities[cases], self.seeds[cases], strict=True)
-        drawn = [(state.draw(own, self.num_draws, seed=seed), moved) for state, own, moved, seed in chosen]
-        return torch.stack([state if moved is None else with_velocity(state, moved) for state, moved in drawn])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -88,14 +63,14 @@ class ExactPosterior(LatentPosterior):
 
     mean_z: Float[Tensor, "case node latent"]
     mean_initial_hat: list[Complex[Tensor, "*node row col"]]
-    spread_z: Float[Tensor, "case spread_draw latent"] | None
+    spread_z: Float[Tensor, "case spread_draw latent"] | MovedDraws | None
     spread_initial_hat: InitialStates | None
     trend: Float[Tensor, "case draw column"]
     mean_trend: Float[Tensor, "case node column"]
-    spread_trend: Float[Tensor, "case spread_draw column"] | None
+    spread_trend: Float[Tensor, "case spread_draw column"] | MovedDraws | None
     level_names: tuple[str, ...]
     level_draws: Float[Tensor, "case draw level"]
-    left_out: list[tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]] | None]
+    left_out: list[tuple[Tensor, Tensor] | None]  # cases may differ in their number of readings
     samples: list[ParameterSamples]
     make_models: Callable[[Observation, Latent], list[Model]]
     prior: Latent
@@ -134,7 +109,7 @@ class ExactPosterior(LatentPosterior):
 
     @property
     def spread_thetas(self) -> Float[Tensor, "case draw coefficient"]:
-        return self.thetas if self.spread_z is None else self.latent.theta(self.spread_z)
+        return self.thetas if self.spread_z is None else self.latent.theta(self.spread_z[:])
 
     def spread_fields(
         self, cases: slice, grid: Grid, times: Float[Tensor, " time"]
@@ -157,6 +132,29 @@ class ExactPosterior(LatentPosterior):
     ) -> Spread:
         if self.spread_z is None or self.spread_initial_hat is None:
             return super().spreads(cases, grid, times, levels, draws)
+        if not isinstance(self.spread_z, MovedDraws):
+            return self._own_spreads(cases, grid, times, levels)
+        found = []
+        for case in range(*cases.indices(self.spread_z.shape[0])):
+            one, first = slice(case, case + 1), self.spread_z.first(case)
+            asked = first, grid, tuple(times.tolist()), tuple(levels)
+            if asked not in self._of_layouts:
+                own = slice(first, first + 1)
+                self._of_layouts.clear()
+                self._of_layouts[asked] = self._own_spreads(own, grid, times, levels), self.means(own, grid, times)
+            spread, mean = self._of_layouts[asked]
+            moved = (self.means(one, grid, times) - mean)[:, None] if levels else 0.0
+            found.append(Spread(spread.std, spread.quantiles + moved))
+        return Spread(torch.cat([one.std for one in found]), torch.cat([one.quantiles for one in found]))
+
+    @cached_property
+    def _of_layouts(self) -> dict[tuple[int, Grid, tuple[float, ...], tuple[float, ...]], tuple[Spread, Tensor]]:
+        """The spread that was asked for last, of the first case of a layout, with its mean."""
+        return {}
+
+    def _own_spreads(self, cases: slice, grid: Grid, times: Float[Tensor, " time"], levels: Sequence[float]) -> Spread:
+        assert self.spread_z is not None
+        assert self.spread_initial_hat is not None
         z, u0_hat = self.spread_z[cases], self.spread_initial_hat[cases]
         trend = None
         if self.spread_trend is not None and self.spread_trend.shape[-1]:
@@ -186,6 +184,10 @@ class ExactPosterior(LatentPosterior):
     def source_stds(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
         if self.spread_z is None:
             return super().source_stds(cases, grid, draws)
+        if isinstance(self.spread_z, MovedDraws):
+            firsts = [self.spread_z.first(case) for case in range(*cases.indices(self.spread_z.shape[0]))]
+            own = {i: std_over_draws(self.decoder.source(self.spread_z[i : i + 1], grid))[0] for i in set(firsts)}
+            return torch.stack([own[i] for i in firsts])
         # the square of a series of modes below M is one of modes below 2 M, so few samples tell its variance everywhere
         enough = 4 * self.latent.num_modes + 1
         coarser = grid.with_shape((min(enough, grid.shape[0]), min(enough, grid.shape[1])))
@@ -273,7 +275,7 @@ class ExactPosterior(LatentPosterior):
         sets = [(self.mean_z[case], mean_state if mean_state.ndim == 3 else mean_state[None], self.mean_trend[case])]
         sets.append((self.z[case], self.initial_hat[one][0], self.trend[case]))
         if self.spread_z is not None and self.spread_initial_hat is not None and self.spread_trend is not None:
-            sets.append((self.spread_z[case], self.spread_initial_hat[one][0], self.spread_trend[case]))
+            sets.append((self.spread_z[one][0], self.spread_initial_hat[one][0], self.spread_trend[one][0]))
         found = [self._draws_at(*own, points, times) for own in sets]
         return found[0].mean(0), std_over_draws(found[-1][None])[0], found[1]
 

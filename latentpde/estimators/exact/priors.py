@@ -115,6 +115,11 @@ def unknown_field(
             columns.append(levels.column(own, value, scales.bounds(field, name)))
     mirror, extent, m = around.mirror, around.extent, around.num_modes
     if basis is None:
+        if spectrum.basis_mirror not in (None, mirror) or spectrum.margin:
+            raise UsageError(
+                f"only the source of a case whose start is not given can have its prior in another basis than the "
+                f"domain's; got {spectrum} for the {'initial state' if field == 'state' else field}"
+            )
         modes = around.up_to_the_finest() if spectrum.num_modes is None else around.within(spectrum.num_modes)
         if not isinstance(spectrum, WhiteBand):  # the row of -M has no counterpart
             modes = modes.select(modes.k[:, 0] > -2 * math.pi / extent[0] * (spectrum.num_modes or m))

@@ -9,7 +9,7 @@ from scipy import stats
 
 import latentpde as lp
 from latentpde.errors import no_warnings
-from latentpde.estimators.exact.checks import weighted_chi_squared
+from latentpde.estimators.exact.checks import WeightedChiSquared
 from latentpde.posterior.adequacy import EVERY_RUN, FALSE_ALARM
 from latentpde.simulation import Regime
 
@@ -23,7 +23,7 @@ def test_tails_of_a_weighted_sum_are_those_of_many_draws(weights):
     ].double()
     matrix = turn @ torch.diag(torch.tensor(weights)) @ turn.T
     for level in (0.3, 0.05, 0.005):
-        upper, lower = weighted_chi_squared(float(np.quantile(sums, 1 - level)), matrix)
+        upper, lower = WeightedChiSquared.of(matrix).probabilities(float(np.quantile(sums, 1 - level)))
         assert upper == pytest.approx(level, rel=0.2)
         assert upper + lower == pytest.approx(1, abs=1e-6)
 

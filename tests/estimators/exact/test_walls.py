@@ -142,10 +142,40 @@ def test_cases_of_one_layout_are_as_if_alone():
     rng, domain = np.random.default_rng(7), lp.Domain("dirichlet", "neumann")
     rows = table(rng)
     values = rng.standard_normal((3, len(rows)))
-    together = lp.reconstruct(observe(rows, values, domain), num_draws=2, **settings())
+    together = lp.reconstruct(observe(rows, values, domain), num_draws=2, **settings(num_spread_draws=5))
     for case in range(3):
-        alone = lp.reconstruct(observe(rows, values[case], domain), num_draws=2, **settings())
+        alone = lp.reconstruct(observe(rows, values[case], domain), num_draws=2, **settings(num_spread_draws=5))
         np.testing.assert_array_equal(together.mean(8).values[case], alone.mean(8).values)
+        for name in ("std", "draws", "quantiles", "source", "source_std"):
+            found, expected = (
+                getattr(together, name)(resolution=8).values[case],
+                getattr(alone, name)(resolution=8).values,
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        for name, expected in alone.leave_one_out().items():
+            np.testing.assert_allclose(together.leave_one_out(case)[name], expected, rtol=1e-9, atol=1e-9)
+        for name, expected in alone.diagnostics.items():
+            np.testing.assert_allclose(together.diagnostics[name][case], expected[0], rtol=1e-8)
+        there, expected = (posterior.at([[0.3, 0.4]], times=0.4)["std"].values for posterior in (together, alone))
+        np.testing.assert_allclose(there[case], expected, rtol=1e-9)
+
+
+def test_cases_of_several_layouts_share_with_their_own():
+    rng, domain = np.random.default_rng(8), lp.Domain("dirichlet", "neumann")
+    rows, values = table(rng), rng.standard_normal((4, 14))
+    values[1::2, 3] = np.nan  # every other case lacks a reading
+    together = lp.reconstruct(observe(rows, values, domain), num_draws=2, **settings(num_spread_draws=5))
+    std = together.std(8).values
+    np.testing.assert_array_equal(std[0], std[2])
+    np.testing.assert_array_equal(std[1], std[3])
+    assert not np.allclose(std[0], std[1])
+    for case in range(4):
+        read = np.isfinite(values[case])
+        alone = lp.reconstruct(
+            observe(rows[read], values[case][read], domain), num_draws=2, **settings(num_spread_draws=5)
+        )
+        np.testing.assert_allclose(together.mean(8).values[case], alone.mean(8).values, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(std[case], alone.std(8).values, rtol=1e-9)
 
 
 def test_levels_and_coefficients_are_inferred_between_walls():
@@ -253,3 +283,18 @@ def test_walls_refuse_what_would_go_through_them():
     observation = observe(rows, np.ones(len(rows)), lp.Domain("periodic", "neumann"))
     with pytest.raises(UsageError, match="needs a domain with walls along both"):
         lp.reconstruct(observation, "heat", source=lp.Matern(basis="neumann"))
+
+
+def test_another_basis_is_refused_where_it_would_be_ignored():
+    rows, box = table(np.random.default_rng(0)), lp.Domain("dirichlet", "dirichlet")
+    observation, cosines = observe(rows, np.ones(len(rows)), box), lp.Matern(1.0, 0.5, basis="neumann")
+    with pytest.raises(UsageError, match="for the initial state"):
+        lp.reconstruct(observation, "heat", initial=cosines)
+    cells = np.ones((8, 8))
+    known = lp.Observation.from_arrays(cells, cells, times=[1.0], noise_std=0.1, domain=box)
+    with pytest.raises(UsageError, match="for the source"):
+        lp.reconstruct(known, "heat", source=cosines)
+    pooled = lp.Observation.from_arrays(cells, times=[1.0], noise_std=0.1, domain=box, pooling=4)
+    if pooled.observed == "pooled":
+        with pytest.raises(UsageError, match="means over cells"):
+            lp.reconstruct(pooled, "poisson", source=cosines)

@@ -130,6 +130,7 @@ class Picture(BaseModel):
     time: float = Field(description="In units of the reading time.")
     layers: dict[str, FieldData]
     scale: Scale
+    limits: tuple[float, float] | None = Field(default=None, description="Of a file's field, over all times.")
     coefficients: list[CoefficientResult]
     readings: list[Reading]
     scores: Scores | None
@@ -159,6 +160,7 @@ class Finding(BaseModel):
     """A sentence about a file."""
 
     kind: Literal["fact", "note", "doubt", "obstacle"]
+    about: str | None = Field(description="What a fact is about, such as readings or values.")
     text: str
 
 
@@ -170,14 +172,40 @@ class Checked(BaseModel):
     works: bool
 
 
+class DataPlace(Place):
+    """A place where a file has readings."""
+
+    id: int
+    words: str = Field(description="Its name in the file, or its coordinates there.")
+
+
+class AxisWords(BaseModel):
+    """One of a file's own axes."""
+
+    name: str
+    unit: str
+    low: float = Field(description="At the map's lower or left edge.")
+    high: float
+
+
+class Axes(BaseModel):
+    """A file's own axes in space."""
+
+    y: AxisWords
+    x: AxisWords
+
+
 class Result(BaseModel):
     """A reconstruction, whose pictures and files can be asked for."""
 
     equation: str
-    times: list[float] = Field(description="Of the pictures, in the file's own time.")
-    places: list[dict[str, float]] = Field(description="Where readings were taken, as shares of the rectangle.")
-    extent: tuple[float, float]
-    origin: tuple[float, float]
+    times: list[str] = Field(description="Of the pictures, in words: dates where the file has dates.")
+    places: list[DataPlace] = Field(description="Where readings were taken, as shares of the rectangle.")
+    num_readings: int
+    axes: Axes
+    value: str = Field(description="The file's name of what was read.")
+    unit: str
+    source_unit: str
     seconds: float
 
 

@@ -13,9 +13,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from latentpde.errors import UsageError, no_warnings
+from latentpde.frame import Frame
+from latentpde.observation.listing import Listing
+from latentpde.report.film import time_label
+from latentpde.report.source import source_unit
+from latentpde.report.words import place, unit_in
 from latentpde.web.names import NETCDF, REPORT
 from latentpde.web.picture import coefficient_results, encoded
 
@@ -25,7 +31,8 @@ if TYPE_CHECKING:
 
 
 _FRAMES = 9  # times that the slider can show
-_MOST_READINGS = 2000
+_MOST_READINGS, _MOST_PLACES = 2000, 500
+_DEGREES = {"degrees_north": "°N", "degrees_east": "°E"}
 
 
 def check_file(report: Any, folder: str, name: str, columns: str | None) -> dict:
@@ -37,10 +44,10 @@ def check_file(report: Any, folder: str, name: str, columns: str | None) -> dict
     facts = {**found.contents, **found.extents, **found.quality, **found.variation, **found.assumed, **found.cost}
     suggested = re.search(r"--pde (\S+)", found.command)
     return {
-        "findings": [{"kind": "fact", "text": f"{key}: {words}"} for key, words in facts.items()]
-        + [{"kind": "note", "text": text} for text in found.notes]
-        + [{"kind": "doubt", "text": text} for text in found.doubts]
-        + [{"kind": "obstacle", "text": text} for text in found.obstacles],
+        "findings": [{"kind": "obstacle", "about": None, "text": text} for text in found.obstacles]
+        + [{"kind": "doubt", "about": None, "text": text} for text in found.doubts]
+        + [{"kind": "fact", "about": key, "text": words} for key, words in facts.items()]
+        + [{"kind": "note", "about": None, "text": text} for text in found.notes],
         "family": suggested[1].replace("-", "_") if suggested else None,
         "works": not found.obstacles,
     }
@@ -75,7 +82,7 @@ def reconstruct_file(
         posterior = reconstruct(observation, family, seed=seed)
     assert isinstance(posterior, PDEPosterior)
     report({"phase": "decoding"})
-    times = _write_frames(posterior, resolution)
+    frame, times = observation.frame or Frame(), _write_frames(posterior, resolution)
     report({"phase": "writing"})
     posterior.to_netcdf(NETCDF, resolution=resolution, command="latentpde serve")
     posterior.report(REPORT, resolution=resolution)
@@ -83,8 +90,11 @@ def reconstruct_file(
         "equation": posterior.latent.family.equation,
         "times": times,
         "places": _places(observation),
-        "extent": list(observation.grid.extent),
-        "origin": list(observation.grid.origin),
+        "num_readings": int(observation.num_readings[0]),
+        "axes": _axes(observation),
+        "value": frame.value,
+        "unit": frame.value_unit,
+        "source_unit": source_unit(frame, posterior.latent.family.order),
         "seconds": time.perf_counter() - begun,
     }
 
@@ -93,42 +103,64 @@ def _options(**given: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _write_frames(posterior: PDEPosterior, resolution: int) -> list[float]:
-    """A picture for each of a few times, as `latentpde.web.models.Picture`; returns the times."""
+def _write_frames(posterior: PDEPosterior, resolution: int) -> list[str]:
+    """A picture for each of a few times, as `latentpde.web.models.Picture`; returns the times in the user's words."""
     observation, one = posterior.observation, slice(0, 1)
-    last, grid = float(observation.times[-1]), posterior.grid(resolution)
+    frame, last, grid = observation.frame or Frame(), float(observation.times[-1]), posterior.grid(resolution)
     steady = posterior.latent.family.order == 0 or last == 0
     times = torch.tensor([last], dtype=torch.float64) if steady else torch.linspace(0, last, _FRAMES).double()
+    hidden = torch.from_numpy(frame.excluded_cells(grid))
     with torch.no_grad():
-        source = encoded(posterior.source_means(one, grid)[0])
-        source_size = float(posterior.source_means(one, grid).abs().max()) or 1.0
-        means = [posterior.means(one, grid, when)[0, 0] for when in times.split(1)]
-        stds = [posterior.spreads(one, grid, when).std[0, 0] for when in times.split(1)]
-    everything = torch.stack(means)
+        source = posterior.source_means(one, grid)[0].masked_fill(hidden, torch.nan)
+        means = [posterior.means(one, grid, when)[0, 0].masked_fill(hidden, torch.nan) for when in times.split(1)]
+        stds = [posterior.spreads(one, grid, when).std[0, 0].masked_fill(hidden, torch.nan) for when in times.split(1)]
+    seen = torch.stack(means)[:, ~hidden]
     common = {
-        "scale": {"field": float(everything.abs().max()), "source": source_size},
-        "limits": [float(everything.min()), float(everything.max())],
-        "coefficients": coefficient_results(posterior),
-        "readings": [{"id": i, "value": v} for i, v in enumerate(observation.values[observation.mask].tolist())],
+        "scale": {"field": float(seen.abs().max()), "source": float(source[~hidden].abs().max()) or 1.0},
+        "limits": [float(seen.min()), float(seen.max())],
+        "coefficients": _coefficients(posterior, frame),
         "scores": None,
         "notes": posterior.warnings(0),
         "seconds": 0.0,
     }
-    for number, (mean, std) in enumerate(zip(means, stds, strict=True)):
-        layers = {"mean": encoded(mean), "std": encoded(std), "source": source}
-        frame = {"time": float(times[number]) + observation.start, "layers": layers, **common}
-        Path(f"frame-{number}.json").write_text(json.dumps(frame))
-    return (times + observation.start).tolist()
+    numbers = times.numpy() + observation.start
+    listing = Listing.of(observation)
+    for number, (moment, mean, std) in enumerate(zip(numbers, means, stds, strict=True)):
+        layers = {"mean": encoded(mean), "std": encoded(std), "source": encoded(source)}
+        picture = {"time": float(moment), "layers": layers, "readings": _readings_at(listing, moment), **common}
+        Path(f"frame-{number}.json").write_text(json.dumps(picture, allow_nan=False))
+    return [time_label(float(moment), frame, numbers) for moment in numbers]
+
+
+def _coefficients(posterior: PDEPosterior, frame: Frame) -> list[dict]:
+    return [one | {"unit": unit_in(frame, one["unit"])} for one in coefficient_results(posterior)]
+
+
+def _readings_at(listing: Listing, time: float) -> list[dict]:
+    """What each place read nearest to a time."""
+    nearest: dict[int, int] = {}
+    for i in np.argsort(-np.abs(listing.times - time), kind="stable"):
+        nearest[int(listing.stations[i])] = int(i)
+    return [{"id": place, "value": float(listing.values[i])} for place, i in sorted(nearest.items())[:_MOST_PLACES]]
 
 
 def _places(observation: Observation) -> list[dict]:
-    """Where readings were taken, as shares of the rectangle; each place once."""
-    grid = observation.grid
-    if observation.positions is not None:
-        points = observation.positions[0]
-    else:
-        y, x = grid.coordinates()
-        rows, columns = observation.mask[0].any(0).nonzero(as_tuple=True)
-        points = torch.stack([y[rows], x[columns]], -1)
-    shares = (points - torch.tensor(grid.origin)) / torch.tensor(grid.extent)
-    return [{"id": i, "y": y, "x": x} for i, (y, x) in enumerate(shares.unique(dim=0)[:500].tolist())]
+    """Where readings were taken, as shares of the rectangle and in the user's words; each place once."""
+    grid, frame, listing = observation.grid, observation.frame or Frame(), Listing.of(observation)
+    found = []
+    for number, i in enumerate(np.unique(listing.stations, return_index=True)[1][:_MOST_PLACES]):
+        y, x = (listing.points[i] - grid.origin) / grid.extent
+        name = "" if listing.names is None else listing.names[i]
+        found.append({"id": number, "y": float(y), "x": float(x), "words": name or place(frame, listing.points[i])})
+    return found
+
+
+def _axes(observation: Observation) -> dict[str, dict]:
+    """The user's coordinates of the rectangle's edges, as `latentpde.web.models.AxisWords` for y and x."""
+    grid, frame = observation.grid, observation.frame or Frame()
+    low = frame.to_user(*grid.origin)
+    high = frame.to_user(*np.add(grid.origin, grid.extent))
+    return {
+        name: {"name": axis.name, "unit": _DEGREES.get(axis.unit, axis.unit), "low": float(a), "high": float(b)}
+        for name, axis, a, b in zip("yx", (frame.y, frame.x), low, high, strict=True)
+    }

@@ -67,12 +67,14 @@ export function drawCoefficients(container, coefficients) {
     ...coefficients.map((coefficient) => {
       const { mean, std } = statistics(coefficient.draws);
       const truth = coefficient.truth;
-      const values = { meaning: coefficient.meaning, value: withStd(mean, std), truth: short(truth ?? NaN) };
+      const unit = coefficient.unit === "1" || /[LTU]/.test(coefficient.unit) ? "" : ` ${coefficient.unit}`;
+      const value = `${withStd(mean, std)}${unit.trimEnd()}`;
+      const values = { meaning: coefficient.meaning, value, truth: short(truth ?? NaN) };
       const card = element("div", "coefficient");
       card.setAttribute("role", "img");
       card.setAttribute("aria-label", text(truth === null || truth === undefined ? "coefficient" : "coefficient_truth", values));
       const line = element("div", "line");
-      line.append(element("span", "", coefficient.meaning), element("b", "", withStd(mean, std)));
+      line.append(element("span", "", coefficient.meaning), element("b", "", value));
       const ends = element("div", "ends");
       ends.append(...coefficient.bounds.map((bound) => element("span", "", short(bound))));
       card.append(line, chart(coefficient), ends);
@@ -84,7 +86,7 @@ export function drawCoefficients(container, coefficients) {
 // Indices after an underscore become lower; everything else stays text.
 export function writeEquation(container, equation) {
   container.replaceChildren(
-    ...equation.split(/(_[a-z]+)/).map((part) => {
+    ...equation.replaceAll(" - ", " − ").split(/(_[a-z]+)/).map((part) => {
       if (!part.startsWith("_")) return document.createTextNode(part);
       const sub = document.createElement("sub");
       sub.textContent = part.slice(1);

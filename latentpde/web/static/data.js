@@ -2,7 +2,7 @@
 
 import { call, Failure, post } from "./api.js";
 import { fieldOf } from "./fields.js";
-import { short, text } from "./text.js";
+import { number, text } from "./text.js";
 
 const POLL = 500; // milliseconds between questions how far it is
 
@@ -37,12 +37,20 @@ class ShownData {
   }
 
   timeText(time) {
-    return short(this.result.times[this.frameAt(time)]);
+    return this.result.times[this.frameAt(time)];
   }
 
-  coordinates({ y, x }) {
-    const [[height, width], [bottom, left]] = [this.result.extent, this.result.origin];
-    return { y: bottom + y * height, x: left + x * width };
+  // A place of the map in the file's own coordinates, fine enough for the map's width.
+  placeText({ y, x }) {
+    const at = ({ name, unit, low, high }, share) => {
+      const digits = Math.max(0, Math.min(6, 3 - Math.ceil(Math.log10(Math.abs(high - low) || 1))));
+      return `${name} ${number(low + share * (high - low), digits)}${unit && ` ${unit}`}`;
+    };
+    return `${at(this.result.axes.x, x)}, ${at(this.result.axes.y, y)}`;
+  }
+
+  unitOf(view) {
+    return view === "source" ? this.result.source_unit : this.result.unit;
   }
 
   async showFrame(time) {
@@ -52,7 +60,7 @@ class ShownData {
       const fields = Object.fromEntries(Object.entries(answer.layers).map(([key, layer]) => [key, fieldOf(layer)]));
       this.frames.set(frame, { ...answer, fields });
     }
-    this.page.show(this.frames.get(frame), this.result.places);
+    this.page.show(this.frames.get(frame));
   }
 }
 
@@ -124,9 +132,11 @@ export class DataDialog {
 
   showFindings({ findings, family, works }, words = null) {
     this.checked = { findings, family, works };
-    const list = findings.map(({ kind, text: said }) =>
-      element("li", { className: kind === "doubt" || kind === "obstacle" ? "warning" : "", words: said }),
-    );
+    const list = findings.map(({ kind, about, text: said }) => {
+      const isWarning = kind === "doubt" || kind === "obstacle";
+      const head = isWarning ? text(`data_${kind}`) : about;
+      return element("li", { className: isWarning ? "warning" : "" }, ...(head ? [element("b", { words: head })] : []), element("span", { words: said }));
+    });
     const families = [...new Map(this.page.examples().map((one) => [one.family, one.equation]))];
     const pde = element("select", { id: "data-pde" }, ...families.map(([name, equation]) => new Option(`${name.replaceAll("_", " ")}: ${equation}`, name)));
     if (family) pde.value = family;
@@ -180,8 +190,14 @@ export class DataDialog {
     show.id = "data-show";
     this.fill(
       element("p", { words: text("data_done", { seconds: Math.round(result.seconds) }), role: "status" }),
-      element("div", { className: "row wrap" }, show, link("data_netcdf", shown.netcdf), link("data_report", shown.report)),
-      button("data_again", () => this.leave().then(() => this.askForFile()), "button quiet"),
+      element(
+        "div",
+        { className: "row wrap" },
+        show,
+        link("data_netcdf", shown.netcdf),
+        link("data_report", shown.report),
+        button("data_again", () => this.leave().then(() => this.askForFile()), "button quiet"),
+      ),
     );
     this.page.enter(shown);
   }

@@ -6,7 +6,7 @@ import { DataDialog } from "./data.js";
 import { colourAt, draw, fieldOf, range, rootMeanSquare, valueAt } from "./fields.js";
 import { placeText, Stage } from "./stage.js";
 import { decode, emptyDrawing, encode, History, MOST_SENSORS, onSteps, sceneOf } from "./state.js";
-import { fillTexts, number, short, text } from "./text.js";
+import { fillTexts, number, short, text, withStd } from "./text.js";
 import { layersFor, layersOfFrame, seen, viewOfTool } from "./view.js";
 
 const VIEWS = ["mean", "std", "source", "start", "truth", "error"];
@@ -106,6 +106,7 @@ function remember() {
 }
 
 function step(by) {
+  if (data) return;
   const { view, time, truth, colours } = state;
   state = { ...history.step(by), view, time, truth, colours };
   remember();
@@ -151,13 +152,15 @@ const onMap = () => (data ? state.view : viewOfTool[tool] ?? state.view);
 const aboutView = () => text(`about_${onMap() === "true_source" ? "source" : onMap()}`);
 
 function describePoint(place) {
-  const value = short(valueAt(shown.field, place.y, place.x));
-  const std = onMap() === "mean" && picture.fields.std ? short(valueAt(picture.fields.std, place.y, place.x)) : null;
-  const { y, x } = data ? data.coordinates(place) : place;
-  return std === null
-    ? placeText("at_point", { y, x }, { value })
-    : placeText("at_point_std", { y, x }, { value, std });
+  const found = valueAt(shown.field, place.y, place.x);
+  const where = data ? data.placeText(place) : placeText("place", place);
+  if (Number.isNaN(found)) return text("at_excluded", { place: where });
+  const hasStd = onMap() === "mean" && picture.fields.std;
+  const value = hasStd ? withStd(found, valueAt(picture.fields.std, place.y, place.x)) : short(found);
+  return text("at_point", { place: where, value: withUnit(value) });
 }
+
+const withUnit = (value) => (data?.unitOf(onMap()) ? `${value} ${data.unitOf(onMap())}` : value);
 
 function render() {
   renderControls();
@@ -178,24 +181,21 @@ function renderMap() {
   draw($("map"), field, colours, low, high);
   if (!questions.isBusy || tool === "sensor") stage.clearInk();
   draw($("scale"), { rows: 1, columns: 256, values: Float32Array.from({ length: 256 }, (_, i) => i) }, colours, 0, 255);
-  [$("low").textContent, $("high").textContent] = [short(low), short(high)];
+  [$("low").textContent, $("high").textContent] = [short(low), withUnit(short(high))];
   const view = text(`view_${onMap() === "true_source" ? "source" : onMap()}`);
   $("map").setAttribute("aria-label", text("map_of", { view, time: timeText(), low: short(low), high: short(high) }));
 }
 
 function renderSensors() {
-  if (data) return;
   const values = new Map(picture?.readings.map(({ id, value }) => [id, value]) ?? []);
   const scale = picture && seen(picture, "mean", state.colours);
-  stage.show(
-    state.sensors,
-    ({ id, y, x }, index) => {
-      const value = values.get(id);
-      const more = { number: index + 1, value: value === undefined ? "" : short(value) };
-      return placeText(value === undefined ? "sensor" : "sensor_reads", { y, x }, more);
-    },
-    ({ id }) => (scale && values.has(id) ? colourAt(scale.colours, values.get(id), scale.low, scale.high) : null),
-  );
+  const wordsOf = ({ id, y, x, words }, index) => {
+    const value = values.get(id);
+    const more = { number: index + 1, place: words ?? placeText("place", { y, x }), value: value === undefined ? "" : short(value) };
+    return text(value === undefined ? "sensor" : "sensor_reads", more);
+  };
+  const colour = ({ id }) => (scale && values.has(id) ? colourAt(scale.colours, values.get(id), scale.low, scale.high) : null);
+  stage.show(data ? data.result.places : state.sensors, wordsOf, colour);
 }
 
 function smallViews() {
@@ -229,9 +229,12 @@ function renderSmallMaps() {
 }
 
 function renderFacts() {
-  const { scores, fields, readings } = picture;
+  const { scores, fields } = picture;
   const std = fields.std && short(rootMeanSquare(fields.std));
-  const facts = [[text("sensors_count"), data ? readings.length : state.sensors.length], [text("typical_std"), std]];
+  const facts = [
+    data ? [text("readings_count"), data.result.num_readings] : [text("sensors_count"), state.sensors.length],
+    [text("typical_std"), data && std ? `${std} ${data.result.unit}` : std],
+  ];
   if (scores) facts.push([text("rmse"), short(scores.rmse)], [text("within"), `${Math.round(100 * scores.within_two_std)} %`]);
   $("facts").replaceChildren(
     ...facts.map(([name, value]) => {
@@ -260,7 +263,7 @@ function renderControls() {
   for (const id of ["time", "play"]) $(id).disabled = isSteady();
   $("time").value = state.time;
   const phase = Math.abs(state.time - 1) < 1e-9 ? "time_reading" : state.time > 1 ? "time_forecast" : "time_now";
-  $("time-now").textContent = isSteady() ? text("time_steady") : data ? text("data_time", { time: timeText() }) : text(phase, { time: timeText() });
+  $("time-now").textContent = isSteady() ? text("time_steady") : data ? timeText() : text(phase, { time: timeText() });
   $("time").setAttribute("aria-valuetext", $("time-now").textContent);
   $("regime").value = state.regime;
   $("seed").value = state.seed;
@@ -426,14 +429,16 @@ const dialog = new DataDialog($("data"), {
   enter(shownData) {
     data = shownData;
     document.body.classList.toggle("data", Boolean(data));
-    for (const id of ["settings", "tools", "stage-help"]) $(id).hidden = Boolean(data);
+    for (const id of ["settings", "tools", "share"]) $(id).hidden = Boolean(data); // no link holds a file
+    $("time").toggleAttribute("list", !data);
+    if (!data) $("time").setAttribute("list", "reading-time");
+    stage.show([], () => "", () => null);
     $("data-panel").hidden = !data;
     setTool("sensor", false);
     if (!data) {
       $("time").max = 2;
       $("stage").style.aspectRatio = "";
       ({ state } = decode(location.hash, examples.map(({ regime }) => regime), opening));
-      stage.show([], () => "", () => null);
       return refresh();
     }
     $("data-name").textContent = data.name;
@@ -443,12 +448,11 @@ const dialog = new DataDialog($("data"), {
     writeEquation($("equation"), data.equation);
     return refresh();
   },
-  show(found, readings) {
+  show(found) {
     picture = found;
     const [height, width] = [found.fields.mean.rows, found.fields.mean.columns];
     $("stage").style.aspectRatio = `${width} / ${height}`;
     render();
-    stage.show(readings, () => "", () => null);
   },
   examples: () => examples,
 });

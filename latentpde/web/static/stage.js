@@ -83,6 +83,7 @@ export class Stage {
       button.setAttribute("aria-label", describe(sensor, index));
       const fill = colour(sensor);
       if (fill) button.style.setProperty("--value", fill);
+      else button.style.removeProperty("--value");
     });
   }
 
@@ -147,14 +148,14 @@ export class Stage {
   }
 
   key(event) {
-    if (event.target !== this.root || this.mode === "fixed") return;
+    if (event.target !== this.root) return;
     const arrow = ARROWS[event.key];
     if (arrow) {
       const step = event.shiftKey ? 4 * STEP : STEP;
       this.cursor = { y: inside(this.cursor.y + step * arrow[0]), x: inside(this.cursor.x + step * arrow[1]) };
       this.showCursor(true);
       this.act.point(this.cursor, true);
-    } else if (event.key === "Enter" || event.key === " ") {
+    } else if ((event.key === "Enter" || event.key === " ") && this.mode !== "fixed") {
       const { y, x } = this.cursor;
       if (this.mode === "sensor") this.act.add(onSteps(y), onSteps(x));
       else this.act.stroke(this.mode, { ...this.brush, points: [[onSteps(y), onSteps(x)]] });
@@ -163,7 +164,7 @@ export class Stage {
   }
 
   showCursor(isShown) {
-    this.crosshair.hidden = !isShown || this.mode === "fixed";
+    this.crosshair.hidden = !isShown;
     this.crosshair.style.left = `${100 * this.cursor.x}%`;
     this.crosshair.style.top = `${100 * (1 - this.cursor.y)}%`;
   }

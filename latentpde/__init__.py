@@ -26,6 +26,7 @@ _HOMES = {
     "UsageError": "latentpde.errors",
     "WhiteBand": "latentpde.spectra",
     "check": "latentpde.inspection",
+    "check_model": "latentpde.questions.model_check",
     "compare": "latentpde.questions.families",
     "holdout": "latentpde.scores.holdout",
     "identifiability": "latentpde.questions.identifiability",

@@ -16,6 +16,7 @@ from latentpde.cli import model, reading
 from latentpde.cli.chunks import Chunk, Resume, Scheduler, Workers, is_store, reconstruct_store, require_store
 from latentpde.cli.families import one_family, show_families
 from latentpde.cli.holdout import Share, Threshold, WholeStations, check_holdout, run_holdout
+from latentpde.cli.model_check import CheckModel, require_checkable, run_check
 from latentpde.cli.options import (
     MOST,
     AsJson,
@@ -89,6 +90,7 @@ def reconstruct(
     holdout: Share = None,
     holdout_groups: WholeStations = False,
     threshold: Threshold = None,
+    check_model: CheckModel = False,
     report: Annotated[Path | None, typer.Option(help="Also write a report, a page that needs no network.")] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -114,6 +116,7 @@ def reconstruct(
 
     method = DEFAULT_METHOD if method is None else method
     check_holdout(holdout, holdout_groups)
+    require_checkable(check_model, method, average)
     check_range(threshold, "--threshold", "a finite number", -LARGEST, LARGEST)
     check_range(noise_std, "--noise-std", f"positive and finite, at least {SMALLEST:g}", SMALLEST, LARGEST)
     for one in time or []:
@@ -166,9 +169,10 @@ def reconstruct(
     }
     require_store(output, workers=workers, scheduler=scheduler, chunk=chunk, resume=resume)
     if is_store(output) and (len(observed) > 1 or has_magic(str(observed[0])) or holds_cases(observed[0])):
-        if any(one is not None for one in (report, fine_initial, holdout, threshold)):
+        if check_model or any(one is not None for one in (report, fine_initial, holdout, threshold)):
             raise UsageError(
-                "--report, --holdout, --threshold and --fine-initial are for a NetCDF file, not for a Zarr store"
+                "--report, --holdout, --threshold, --check-model and --fine-initial are for a NetCDF file, not for a "
+                "Zarr store"
             )
         return reconstruct_store(
             observed,
@@ -201,6 +205,7 @@ def reconstruct(
     )
     posterior = run(observation, pde, num_draws=num_draws, average=average, **call)
     show_families(posterior, quiet or as_json)
+    posterior = run_check(posterior, check_model, quiet or as_json)
     pde = str(posterior.call["family"]) if pde is not None and not average else pde
     held_out = run_holdout(observation, pde, holdout, holdout_groups, **call)
     with ExitStack() as stack:

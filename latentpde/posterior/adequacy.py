@@ -15,6 +15,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 FALSE_ALARM = 0.01  # share of the cases with a right model that are called wrong
+CLEAR = math.log(10)  # log odds from which one model is said to beat another
+#: What may have been done to the axes of an initial state, by the number that diagnostics have for it.
+TURNS = (
+    "transposed",
+    "upside down",
+    "mirrored",
+    "turned by 180 degrees",
+    "turned by 90 degrees",
+    "turned by 270 degrees",
+)
 _LARGEST = 0.99  # a p-value of 1 would outweigh all others
 _BEYOND_DOUBT, _MOST_SENTENCES = 1e-9, 3
 
@@ -115,21 +125,51 @@ def _start(check: Check) -> str:
     )
 
 
-def _physics_free(check: Check) -> str:
+def against_gaussian_process(log_odds: float) -> str:
+    """What the odds of the PDE against a Gaussian process without physics mean.
+
+    >>> print(against_gaussian_process(math.log(2000)))
+    The PDE explains the readings better than a Gaussian process without physics, at odds of 2,000 to 1.
+    """
+    if log_odds >= CLEAR:
+        return (
+            "The PDE explains the readings better than a Gaussian process without physics, at odds of "
+            f"{as_odds(log_odds)}."
+        )
+    if log_odds > -CLEAR:
+        sure = f"{as_odds(abs(log_odds))} {'for' if log_odds > 0 else 'against'} the PDE"
+        return (
+            "The PDE does not beat a Gaussian process without physics: the odds are "
+            f"{sure}. What it says beyond the readings rests on the PDE being right, which they do not show."
+        )
     return (
         "A Gaussian process that knows no PDE explains the readings better, at odds of "
-        f"{_odds(check.found)}: what this PDE adds is wrong."
+        f"{as_odds(-log_odds)}: this PDE, its priors or the stated noise are wrong for them."
     )
 
 
-def _turned(check: Check) -> str:
-    return (
-        f"The readings fit the initial state turned or mirrored better, at odds of {_odds(check.found)}: look whether "
-        "its axes are swapped or reversed."
-    )
+def if_turned(log_odds: float, how: str) -> list[str]:
+    """A warning where the readings fit the initial state turned or mirrored far better.
+
+    >>> if_turned(-3.0, "transposed")
+    []
+    """
+    if log_odds < -math.log(FALSE_ALARM):
+        return []
+    return [
+        f"The readings fit the initial state {how} better, at odds of {as_odds(log_odds)}: look whether its axes are "
+        "swapped or reversed."
+    ]
 
 
-def _odds(log_odds: float) -> str:
+def as_odds(log_odds: float) -> str:
+    """Odds in words.
+
+    >>> as_odds(math.log(2.5)), as_odds(math.log(300)), as_odds(100.0)
+    ('2.5 to 1', '300 to 1', '10^43 to 1')
+    """
+    if log_odds < math.log(10):
+        return f"{math.exp(log_odds):.2g} to 1"
     return f"{math.exp(log_odds):,.0f} to 1" if log_odds < 14 else f"10^{log_odds / math.log(10):.0f} to 1"
 
 
@@ -140,8 +180,6 @@ _WORDS = {
     "times": _times,
     "source": _source,
     "start": _start,
-    "physics_free": _physics_free,
-    "turned": _turned,
 }
 #: The checks that `exact` makes in every run, in the order of its diagnostics.
 EVERY_RUN = ("misfit", "reading", "neighbours", "times", "source", "start")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +22,16 @@ from latentpde.grid import Grid, at_points, average_pool, resample
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import CHUNK_VALUES, InitialStates, LatentPosterior
-from latentpde.posterior.adequacy import EVERY_RUN, FALSE_ALARM, Check, sentences
+from latentpde.posterior.adequacy import (
+    CLEAR,
+    EVERY_RUN,
+    FALSE_ALARM,
+    TURNS,
+    Check,
+    against_gaussian_process,
+    if_turned,
+    sentences,
+)
 from latentpde.posterior.spread import Spread, spread_over_draws, std_over_draws
 
 if TYPE_CHECKING:
@@ -344,6 +354,19 @@ class ExactPosterior(LatentPosterior):
         }
 
     def warnings(self, case: int) -> list[str]:
+        return [*self._warnings_of_comparisons(case), *self._own_warnings(case)]
+
+    def _warnings_of_comparisons(self, case: int) -> list[str]:
+        """Those of `latentpde.check_model`, where it was asked for."""
+        if "log_odds_gaussian_process" not in self.diagnostics:
+            return []
+        against, turned, how = (
+            float(self.diagnostics[name][case]) for name in ("log_odds_gaussian_process", "log_odds_turned", "turned")
+        )
+        said = [] if math.isnan(against) or against >= CLEAR else [against_gaussian_process(against)]
+        return said if math.isnan(turned) else [*if_turned(turned, TURNS[int(how)]), *said]
+
+    def _own_warnings(self, case: int) -> list[str]:
         notes = {name: value[case] for name, value in self.diagnostics.items()}
         if notes["trusted"]:
             return []

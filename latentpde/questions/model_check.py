@@ -1,0 +1,193 @@
+"""Is the PDE wrong: comparisons that take longer than the checks of every run, for when they are asked for.
+
+The readings' evidence under the model is compared with that under a Gaussian process that knows no PDE
+(`latentpde.questions.physics_free`), and, where the initial state is known, with that under the same model with the
+state turned or mirrored, as a file with other axes would have it. If the model is right, odds of 100 to 1 against it
+have a probability of 1 in 100 at the most, whatever it is compared with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from latentpde.domain import Domain
+from latentpde.errors import LatentPDEError, UsageError, no_warnings
+from latentpde.estimators import base
+from latentpde.estimators.exact.model import Model
+from latentpde.estimators.exact.posterior import ExactPosterior
+from latentpde.estimators.exact.readings import Readings
+from latentpde.grid import at_points
+from latentpde.observation import Observation
+from latentpde.posterior import Posterior
+from latentpde.posterior.adequacy import CLEAR, TURNS, against_gaussian_process, as_odds, if_turned
+from latentpde.questions.physics_free import MOST_READINGS, PhysicsFree
+
+_TURNED: dict[str, Callable[[Tensor], Tensor]] = {
+    "transposed": lambda state: state.mT,
+    "upside down": lambda state: state.flip(-2),
+    "mirrored": lambda state: state.flip(-1),
+    "turned by 180 degrees": lambda state: state.flip(-2, -1),
+    "turned by 90 degrees": lambda state: state.mT.flip(-1),
+    "turned by 270 degrees": lambda state: state.mT.flip(-2),
+}
+_TRANSPOSED = ("transposed", "turned by 90 degrees", "turned by 270 degrees")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCheck:
+    """What the comparisons found, and the posterior with their results among its diagnostics and warnings.
+
+    >>> import latentpde as lp
+    >>> cases = lp.simulate("diffusion", num=1, seed=3, shape=(16, 16), num_modes=2, sparsity=0.4)
+    >>> lp.check_model(lp.reconstruct(cases)).log_odds.shape
+    (1,)
+
+    Args:
+        posterior: with the diagnostics ``log_odds_gaussian_process``, ``log_odds_turned`` and ``turned``.
+    """
+
+    posterior: ExactPosterior
+
+    @property
+    def log_odds(self) -> np.ndarray:
+        """Log odds of the PDE against the Gaussian process, of each case; NaN where they were not compared."""
+        return self.posterior.diagnostics["log_odds_gaussian_process"]
+
+    def to_text(self) -> str:
+        """What was found, as lines."""
+        lines = []
+        for case in range(self.posterior.observation.num_cases):
+            prefix = f"case {case}: " if self.posterior.observation.num_cases > 1 else ""
+            lines += [prefix + sentence for sentence in self.sentences(case)]
+        return "\n".join(lines)
+
+    def sentences(self, case: int = 0) -> list[str]:
+        """What was found for one case, in words.
+
+        Args:
+            case: its number, from 0.
+        """
+        notes = {name: float(self.posterior.diagnostics[name][case]) for name in _NAMES}
+        said = [
+            f"A Gaussian process without physics was not compared: that is done up to {MOST_READINGS:,} readings, all "
+            "of the field."
+            if math.isnan(notes["log_odds_gaussian_process"])
+            else against_gaussian_process(notes["log_odds_gaussian_process"])
+        ]
+        if not math.isnan(notes["log_odds_turned"]):
+            how, odds = TURNS[int(notes["turned"])], notes["log_odds_turned"]
+            said += if_turned(odds, how) or [
+                f"The initial state is likelier as given than turned or mirrored, at odds of {as_odds(-odds)}."
+                if odds < -CLEAR
+                else f"The readings do not tell the initial state as given from the one {how}."
+            ]
+        return said
+
+
+_NAMES = ("log_odds_gaussian_process", "log_odds_turned", "turned")
+
+
+def check_model(posterior: Posterior, *, seed: int = 0) -> ModelCheck:
+    """Whether the PDE explains the readings better than a Gaussian process that knows none, and whether the initial
+    state is turned.
+
+    Args:
+        posterior: by the method ``exact``.
+        seed: of the process's starts.
+
+    Example:
+        >>> import latentpde as lp
+        >>> cases = lp.simulate("klein_gordon", num=1, seed=3, shape=(16, 16), num_modes=2, sparsity=0.4)
+        >>> found = lp.check_model(lp.reconstruct(cases))
+        >>> bool(found.log_odds[0] > 0), found.posterior.warnings(0)
+        (True, [])
+    """
+    if not isinstance(posterior, ExactPosterior):
+        raise UsageError(f"the model is checked for one family, by the method exact; got {posterior.method}")
+    found = {name: [] for name in _NAMES}
+    for case in range(posterior.observation.num_cases):
+        process = physics_free(posterior, case)
+        own = float(posterior.diagnostics["log_evidence"][case])
+        found["log_odds_gaussian_process"].append(math.nan if process is None else own - process.log_evidence(seed))
+        turned = turned_evidences(posterior, case)
+        best = max(turned, key=turned.__getitem__) if turned else None
+        # less the number of turns, so that many of them raise no more alarms than one
+        found["log_odds_turned"].append(math.nan if best is None else turned[best] - own - math.log(len(turned)))
+        found["turned"].append(-1 if best is None else TURNS.index(best))
+    notes = {name: np.array(values) for name, values in found.items()}
+    return ModelCheck(replace(posterior, diagnostics={**posterior.diagnostics, **notes}))
+
+
+def physics_free(posterior: ExactPosterior, case: int = 0) -> PhysicsFree | None:
+    """A Gaussian process without physics for the readings of a case, with the model's noise, trend and initial state;
+    ``None`` where there are too many, or some are of the source."""
+    one, model = posterior.observation[case : case + 1], posterior.model(case)
+    domain = one.domain or Domain.periodic()
+    known_start = model.state is not None
+    table = replace(one, initial=None, fine_initial=None) if known_start else one
+    readings = Readings.of(table, float(posterior.settings.get("initial_noise_std", 0.0)))
+    if len(readings) > MOST_READINGS or bool(readings.of_source.any()):
+        return None
+    noise, extent = model.likelihood.noise, one.grid.extent
+    noise_std, start = readings.noise_std, None
+    if known_start:
+        unknown = noise.column[readings.order] >= 0
+        noise_std = torch.where(unknown, torch.nan, noise.known[readings.order].sqrt())
+        start = _start_at(model, readings) if posterior.latent.family.order else None
+    middle = torch.tensor(extent, dtype=torch.float64) / 2
+    columns = torch.cat([torch.ones((len(readings), 1), dtype=torch.float64), readings.positions - middle], 1)
+    return PhysicsFree(
+        values=readings.values,
+        positions=readings.positions,
+        times=readings.times,
+        noise_std=noise_std,
+        trend=columns[:, : model.likelihood.trend.shape[1]],
+        extent=extent,
+        periodic=(domain.y == "periodic", domain.x == "periodic"),
+        groups=torch.zeros_like(readings.groups) if known_start else readings.groups,
+        start=start,
+    )
+
+
+def _start_at(model: Model, readings: Readings) -> Tensor:
+    assert model.state is not None
+    return at_points(model.state.mean_hat, readings.positions, model.decoder.extent)
+
+
+def turned_evidences(posterior: ExactPosterior, case: int = 0) -> dict[str, float]:
+    """Log evidence of the same model with the initial state turned or mirrored, by what was done to it; empty where
+    there is no whole one.
+
+    Args:
+        posterior: by the method ``exact``.
+        case: its number, from 0.
+    """
+    one = posterior.observation[case : case + 1]
+    if not one.has_whole_initial or posterior.model(case).state is None:
+        return {}
+    call = {**posterior.call, "bounds": posterior.prior.bounds, "num_draws": 1}
+    call |= {"num_spread_draws": 2, "num_mean_nodes": 2}
+    square = one.grid.shape[0] == one.grid.shape[1] and math.isclose(*one.grid.extent)
+    found = {}
+    for name, turn in _TURNED.items():
+        if name in _TRANSPOSED and not square:
+            continue
+        try:
+            with no_warnings():
+                other = base.reconstruct(_with_start(one, turn), **call)
+        except LatentPDEError:
+            continue
+        found[name] = float(other.diagnostics["log_evidence"][0])
+    return found
+
+
+def _with_start(one: Observation, turn: Callable[[Tensor], Tensor]) -> Observation:
+    assert one.initial is not None
+    fine = None if one.fine_initial is None else turn(one.fine_initial).contiguous()
+    return replace(one, initial=turn(one.initial).contiguous(), fine_initial=fine)

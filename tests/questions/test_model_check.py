@@ -1,0 +1,135 @@
+"""Comparisons of the model with a Gaussian process without physics, and with its initial state turned."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.distributions import MultivariateNormal
+
+import latentpde as lp
+from latentpde.errors import no_warnings
+from latentpde.questions.model_check import physics_free
+from latentpde.questions.physics_free import KINDS, PhysicsFree
+
+KNOWN = {"num_modes": 0, "fixed": {"vy": 0.0, "kappa": 1e-3}, "initial": lp.Matern(1.4, 0.25)}  # keeps the search short
+RNG = np.random.default_rng(4)
+
+
+def tensor(values):
+    return torch.tensor(np.asarray(values), dtype=torch.float64)
+
+
+def process(num=24, **changed):
+    positions, times = RNG.random((num, 2)), np.repeat([0.5, 1.0], num // 2)
+    values = np.sin(6 * positions[:, 0]) * np.exp(-times) + 0.1 * RNG.standard_normal(num)
+    given = {"noise_std": tensor(np.full(num, 0.1)), "trend": torch.zeros(num, 0).double(), "extent": (1.0, 1.0)}
+    return PhysicsFree(tensor(values), tensor(positions), tensor(times), **{**given, **changed})
+
+
+def test_given_the_start_it_is_the_joint_process_conditioned_on_the_start():
+    """By dense matrices: the start at the readings' places and at others, which then tell nothing more."""
+    num, scales = 8, tensor(np.log([1.3, 0.4, 0.3, 0.5, 0.8]))
+    own = process(num)
+    elsewhere = torch.cat([own.positions, tensor(RNG.random((5, 2)))])
+    start = tensor(RNG.standard_normal(13))
+    joint = PhysicsFree(
+        torch.cat([own.values, start]),
+        torch.cat([own.positions, elsewhere]),
+        torch.cat([own.times, torch.zeros(13).double()]),
+        torch.cat([own.noise_std, torch.zeros(13).double()]),
+        torch.zeros(num + 13, 0).double(),
+        (1.0, 1.0),
+    )
+    _, covariance = joint.moments(scales, KINDS[1])
+    among, cross = covariance[num:, num:], covariance[:num, num:]
+    gain = torch.linalg.solve(among, cross.mT).mT
+    conditioned = MultivariateNormal(gain @ start, covariance[:num, :num] - gain @ cross.mT)
+    expected = float(conditioned.log_prob(own.values))
+    found = replace(own, start=start[:num]).log_likelihood(scales, KINDS[1])
+    assert float(found) == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_flat_trend_is_the_limit_of_a_wide_prior():
+    own, scales, wide = process(trend=torch.ones(24, 1).double()), tensor(np.log([1.0, 0.1, 0.3, 0.3, 1.0])), 1e3
+    _, covariance = own.moments(scales, KINDS[2])
+    of_both = MultivariateNormal(torch.zeros(24).double(), covariance + wide**2).log_prob(own.values)
+    expected = float(of_both) + math.log(wide * math.sqrt(2 * math.pi))
+    assert float(own.log_likelihood(scales, KINDS[2])) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_evidence_is_that_of_importance_sampling():
+    own = process(noise_std=tensor(np.full(24, np.nan)))
+    centres, widths = own.prior
+    draws = centres + widths * torch.randn(3000, len(centres), dtype=torch.float64, generator=torch.manual_seed(1))
+    for kind in (KINDS[0], KINDS[4]):
+        logs = torch.stack([own.log_likelihood(draw, kind) for draw in draws])
+        expected = float(torch.logsumexp(logs, 0)) - math.log(len(draws))
+        assert own.log_evidence_of(kind, np.random.default_rng(0)) == pytest.approx(expected, abs=0.7)
+
+
+def test_units_change_the_evidence_by_the_density_of_readings_alone():
+    own = process()
+    other = replace(
+        own,
+        values=1000 * own.values,
+        noise_std=1000 * own.noise_std,
+        positions=50 * own.positions,
+        extent=(50.0, 50.0),
+        times=3600 * own.times,
+    )
+    assert other.log_evidence() + 24 * math.log(1000) == pytest.approx(own.log_evidence(), abs=0.05)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_transposed_start_is_named(turned):
+    cases = lp.simulate("klein_gordon", num=1, seed=5, shape=(16, 16), num_modes=2, sparsity=0.4)
+    observation = lp.Observation.from_dataset(cases)
+    if turned:
+        observation = replace(observation, initial=observation.initial.mT.contiguous())
+    with no_warnings():
+        found = lp.check_model(lp.reconstruct(observation))
+    assert (found.log_odds[0] < 0) == turned
+    named = [sentence for sentence in found.posterior.warnings(0) if "initial state transposed" in sentence]
+    assert bool(named) == turned
+    assert len(found.sentences()) == 2
+
+
+def table(travels):
+    """Readings of waves that travel through, or that are new at each time; without a start."""
+    rng = np.random.default_rng(2)
+    y, x, t = rng.random(90), rng.random(90), np.repeat([0.0, 0.3, 0.6], 30)
+    number = np.repeat([0, 1, 2], 30)
+    turns = rng.uniform(0, 2 * np.pi, (3, 4)) if not travels else np.zeros((3, 4))
+    moved = x - 0.5 * t if travels else x
+    waves = [(1, 0), (2, 1), (1, 2), (0, 2)]
+    values = sum(np.sin(2 * np.pi * (a * moved + b * y) + turns[number, i]) for i, (a, b) in enumerate(waves))
+    return lp.Observation.from_table(values + 0.05 * rng.standard_normal(90), y=y, x=x, t=t, sigma=0.05)
+
+
+@pytest.mark.parametrize("travels", [False, True])
+def test_without_a_start_the_pde_beats_the_process_where_it_holds(travels):
+    with no_warnings():
+        posterior = lp.reconstruct(table(travels), "advection_diffusion", **KNOWN)
+    found = lp.check_model(posterior)
+    assert (found.log_odds[0] > math.log(10)) == travels
+    assert math.isnan(found.posterior.diagnostics["log_odds_turned"][0])
+    assert any("Gaussian process" in sentence for sentence in found.posterior.warnings(0)) != travels
+
+
+def test_the_process_has_the_models_trend_and_noise():
+    with no_warnings():
+        posterior = lp.reconstruct(table(True), "advection_diffusion", **KNOWN, trend="linear")
+    own = physics_free(posterior)
+    assert own is not None
+    assert own.trend.shape == (90, 3)
+    assert own.noise_std.unique().tolist() == [0.05]
+
+
+def test_what_cannot_be_compared_is_said():
+    cases = lp.simulate("diffusion", num=1, shape=(16, 16), num_modes=2, sparsity=0.3)
+    with pytest.raises(lp.UsageError, match="method exact"):
+        lp.check_model(lp.reconstruct(cases, method="map", num_steps=2))
+    with pytest.raises(lp.UsageError, match="1,000"):
+        process(1002)

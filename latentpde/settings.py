@@ -33,6 +33,7 @@ class Settings:
         trend: what is added to the field with a flat prior: ``none``, a ``constant``, or a ``linear`` function of the
             place.
         velocity: the prior of the velocity that the state of a family of order 2 starts with, or ``zero``.
+        robust: whether readings may be outliers, whose noise has heavy tails.
         bounds: ``(lower, upper)`` of coefficients, by name.
         fixed: known coefficients, by name.
         gaussian: ``(mean, std)`` of a Gaussian prior of coefficients, by name.
@@ -44,6 +45,7 @@ class Settings:
     source: Spectrum | None = None
     trend: Trend | None = None
     velocity: Spectrum | Literal["zero"] | None = None
+    robust: bool | None = None
     bounds: Mapping[str, tuple[float, float]] | None = None
     fixed: Mapping[str, float] | None = None
     gaussian: Mapping[str, tuple[float, float]] | None = None
@@ -66,9 +68,9 @@ class Settings:
             joined[f.name] = other if own is None else joined[f.name]
         return Settings(**joined)
 
-    def texts(self) -> dict[str, str | float]:
+    def texts(self) -> dict[str, str | float | bool]:
         """What was said, in the words that `of` reads."""
-        found: dict[str, str | float] = {}
+        found: dict[str, str | float | bool] = {}
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, Domain | Spectrum):
@@ -133,6 +135,14 @@ def _trend(value: Any, name: str) -> Trend:
     return value
 
 
+def _robust(value: Any, name: str) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    word = str(value).strip().lower()
+    if not isinstance(value, bool | int | str) or word not in words:
+        raise UsageError(f"{name} must be true or false, got {shortened(value)}")
+    return words[word]
+
+
 def _by_name(num: int) -> Any:
     kind = dict[str, tuple[Real, Real]] if num > 1 else dict[str, Real]
 
@@ -153,6 +163,7 @@ _READERS: dict[str, Any] = {
     "source": _prior,
     "trend": _trend,
     "velocity": _velocity,
+    "robust": _robust,
     "bounds": _by_name(2),
     "fixed": _by_name(1),
     "gaussian": _by_name(2),

@@ -21,6 +21,10 @@ Velocity = Annotated[
     str | None, typer.Option(help="How fast the field changes at first, order 2: zero, or a prior as --initial has it.")
 ]
 NoiseStd = Annotated[float | None, typer.Option(help="Noise of the readings. By default the file's, or inferred.")]
+Robust = Annotated[
+    bool | None,
+    typer.Option("--robust", help="Readings may be outliers: those far off what the others say are set aside."),
+]
 Bounds = Annotated[list[str] | None, typer.Option(help="Interval of a coefficient: kappa=0.01:0.2. Repeatable.")]
 Fixed = Annotated[list[str] | None, typer.Option(help="A known coefficient: kappa=0.02. Repeatable.")]
 Gaussian = Annotated[

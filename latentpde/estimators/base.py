@@ -112,6 +112,7 @@ def reconstruct(
     source: Spectrum | str | None = None,
     trend: str | None = None,
     velocity: Any = None,
+    robust: bool | str | None = None,
     bounds: Mapping[str, tuple[float, float]] | str | Tensor | None = None,
     fixed: Mapping[str, float] | str | None = None,
     gaussian: Mapping[str, tuple[float, float]] | str | None = None,
@@ -143,6 +144,8 @@ def reconstruct(
         velocity: of a family of order 2, what the field changes by at time 0: ``"zero"``, the prior of one that is not
             known, as ``initial`` has it, or the velocity itself, ``([case,] y, x)`` on the cells of the initial state;
             by default what came with the observation, else zero.
+        robust: whether readings may be outliers, whose noise has heavy tails; by default not. `Posterior.set_aside`
+            lists those that are.
         bounds: ``(lower, upper)`` of coefficients by name, or in words such as ``"kappa=0.01:0.2"``, or of all of them
             as a tensor ``(coefficient, 2)``; by default those that came with the observation, else what suits its
             extent and times.
@@ -179,6 +182,7 @@ def reconstruct(
         source=source,
         trend=trend,
         velocity=velocity,
+        robust=robust,
         bounds=by_name,
         fixed=fixed,
         gaussian=gaussian,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Settings that are options of the methods that have them.
-_OPTIONS = ("initial", "source", "trend", "velocity", "fixed", "gaussian")
+_OPTIONS = ("initial", "source", "trend", "velocity", "robust", "fixed", "gaussian")
 _GIVEN, _OF_DATA, _SCALED, _OF_FAMILY = "given", "of the data", "from extent and times", "of the family"
 
 

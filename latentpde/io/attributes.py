@@ -38,6 +38,7 @@ class Attributes(BaseModel):
     source: str | None = Field(None, max_length=500, description="a prior, such as Matern(std=(0.1, 10.0)), or none")
     trend: str | None = Field(None, max_length=200, description="one of none, constant, linear")
     velocity: str | None = Field(None, max_length=500, description="zero, or a prior such as Matern(std=(0.1, 10.0))")
+    robust: str | int | None = Field(None, description="true or false")
     bounds: str | None = Field(None, max_length=2000, description="text such as kappa=0.01:0.2,vx=-1:1")
     fixed: str | None = Field(None, max_length=2000, description="text such as kappa=0.02")
     gaussian: str | None = Field(None, max_length=2000, description="text such as vx=2.0:0.5")
@@ -49,7 +50,7 @@ class Attributes(BaseModel):
         >>> Attributes.of({"domain": "periodic", "source": "reanalysis"}).settings.texts()
         {'domain': 'periodic'}
         """
-        names = ("domain", "initial", "source", "trend", "velocity", "bounds", "fixed", "gaussian")
+        names = ("domain", "initial", "source", "trend", "velocity", "robust", "bounds", "fixed", "gaussian")
         given = {name: value for name in names if (value := getattr(self, name))}
         if "source" in given and given["source"] != "none" and not is_spectrum(given["source"]):
             del given["source"]  # in the CF conventions, where the data come from

@@ -209,6 +209,14 @@ class Posterior(InNotebook, ABC):
         """
         raise UsageError(f"{self.method} does not predict readings from the others; the method exact does")
 
+    def set_aside(self, case: int = 0) -> xr.Dataset:
+        """Readings of a case that were taken for outliers; raises `UsageError` where a method does not look for them.
+
+        Args:
+            case: its number, from 0.
+        """
+        raise UsageError(f"{self.method} does not look for outliers; the method exact with robust=True does")
+
     def noise_stds(self, case: int, observation: Observation | None = None) -> Float[Tensor, " reading"]:
         """Standard deviation of the noise of each reading of a case, as it was given or, by a method that infers it, as
         it was found.

@@ -242,6 +242,7 @@ def _fit(posterior: Posterior, case: int, odd: dict[int, float] | None) -> dict[
         f" Each reading was predicted from all others: their z-scores have a standard deviation of {z.std():.2f}, "
         "where 1 is expected (the dashed curve)."
     )
+    spread += tables.set_aside_sentence(posterior, case)
     return {"chart": chart, "sentence": found + spread, "rows": tables.outlier_rows(posterior, case, odd)}
 
 

@@ -114,6 +114,15 @@ def z_scores(posterior: Posterior, case: int) -> np.ndarray | None:
         return None
 
 
+def set_aside_sentence(posterior: Posterior, case: int) -> str:
+    """How many readings hardly count since they are outliers; nothing where these were not looked for."""
+    try:
+        num = posterior.set_aside(case).sizes["reading"]
+    except UsageError:
+        return ""
+    return f" Outliers were looked for (robust): {num} reading{' was' if num == 1 else 's were'} set aside."
+
+
 def outlier_rows(posterior: Posterior, case: int, found: dict[int, float]) -> list[dict[str, str]]:
     """Readings that do not fit, the worst first."""
     observation = posterior.observation

@@ -182,6 +182,8 @@ def assumptions(posterior: Posterior, case: int) -> list[tuple[str, str]]:
     unknown = bool(given.isnan().any())
     rows.append(("Noise", f"independent, standard deviation {suffixed(_range(noise), frame.value_unit)}, "
                  + ("inferred with the rest" if unknown else "as given")))  # fmt: skip
+    if posterior.call.get("robust"):
+        rows.append(("Outliers", "some readings may be: those are set aside, by noise of heavy tails"))
     rows.append(("Readings", _KINDS[observation.observed]))
     trend = posterior.call.get("trend")
     if trend and trend != "none":

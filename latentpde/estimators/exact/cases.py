@@ -20,6 +20,7 @@ from latentpde.estimators.exact.checks import NodeChecks
 from latentpde.estimators.exact.drawn import DrawnStates, MovedDraws
 from latentpde.estimators.exact.model import Draws, Model
 from latentpde.estimators.exact.samples import ParameterSamples
+from latentpde.observation import Observation
 from latentpde.posterior import InitialStates
 
 _FIELDS = ("z", "trend", "initial_hat", "velocity_hat")
@@ -52,6 +53,11 @@ class CaseResult:
     checks: list[NodeChecks]
     diagnostics: dict[str, np.ndarray]
     first: CaseResult | None = None
+
+    @property
+    def factors(self) -> Float[Tensor, " reading"] | None:
+        """Of the noise variance of the readings of the case; ``None`` where outliers are not looked for."""
+        return None if self.model.factors is None else self.model.of_case(self.model.factors)
 
     def moved_to(self, model: Model) -> tuple[Draws, Draws | None, Draws]:
         """Draws, those for the spread, and the mean of another case of this layout; the spread is not yet moved."""
@@ -94,6 +100,16 @@ def join_spread(
         first = (case.first or case).mean_initial_hat
         means.append(case.mean_initial_hat - first)
     return z, MovedDraws(states, means), trend
+
+
+def set_aside(observation: Observation, cases: Sequence[CaseResult]) -> dict[str, np.ndarray]:
+    """Which readings count as outliers, in the shape of the mask, as a diagnostic; none where nobody asked."""
+    found = observation.mask.clone()
+    for own, mask, case in zip(found, observation.mask, cases, strict=True):
+        if case.factors is None:
+            return {}
+        own[mask] = case.factors > 1
+    return {"set_aside": found.numpy()}
 
 
 def _join(models: list[Model], draws: list[Draws]) -> tuple[Float[Tensor, "case draw latent"], InitialStates]:

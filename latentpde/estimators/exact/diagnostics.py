@@ -52,6 +52,7 @@ def describe(
     std = np.sqrt(weights @ (values - mean) ** 2)
     num = len(parameters.base)
     levels = {"level_mean": mean[num:], "level_std": std[num:]} if parameters.levels else {}
+    aside = {} if model.factors is None else {"num_set_aside": np.array(int((model.factors > 1).sum()))}
     p_model = combined({name: check.p for name, check in checks.items()})
     return {
         "log_evidence": np.array(samples.log_evidence + model.log_unit_of_evidence),
@@ -71,4 +72,5 @@ def describe(
         "coefficient_mean": mean[:num],
         "coefficient_std": std[:num],
         **levels,
+        **aside,
     }

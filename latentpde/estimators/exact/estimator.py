@@ -32,7 +32,7 @@ from torch import Tensor
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator
-from latentpde.estimators.exact.cases import CaseResult, join_kept, join_spread, moving
+from latentpde.estimators.exact.cases import CaseResult, join_kept, join_spread, moving, set_aside
 from latentpde.estimators.exact.checks import check_case, node_checks
 from latentpde.estimators.exact.diagnostics import describe, left_out, prior_to_noise
 from latentpde.estimators.exact.initial_state import InitialState
@@ -41,6 +41,7 @@ from latentpde.estimators.exact.model import Draws, Model
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.problem import Problem, models_of
+from latentpde.estimators.exact.robust import robust_search
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.estimators.exact.sampling import Inspect, Sampler
 from latentpde.estimators.exact.search import Effort, WeightedSamples
@@ -81,6 +82,7 @@ class Exact(Estimator):
             place; by default a constant where the initial state is not known.
         velocity: the prior of the velocity that the state of a family of order 2 starts with, or ``zero``; by default
             what the observation says, or zero.
+        robust: whether readings may be outliers, whose noise has heavy tails: see `latentpde.estimators.exact.robust`.
         num_mean_nodes: coefficients that the mean averages over where no draws are made for the spread; else those of
             these draws.
         num_spread_draws: draws that standard deviations and quantiles are taken over, at least 2, unless more are kept.
@@ -102,6 +104,7 @@ class Exact(Estimator):
     source: InstanceOf[Spectrum] | None = None
     trend: Literal["none", "constant", "linear"] | None = None
     velocity: InstanceOf[Spectrum] | Literal["zero"] | None = None
+    robust: bool = False
     num_mean_nodes: Annotated[int, Ge(1), Le(100_000)] = 128
     num_spread_draws: Annotated[int, Ge(2), Le(100_000)] = 199
     sweep: Annotated[int, Ge(2), Le(2**20)] = Effort.sweep
@@ -128,7 +131,8 @@ class Exact(Estimator):
             observation=observation,
             method=self.name,
             settings={**self.settings(seed), **models[0].settings(), "trend": self._trend(observation)},
-            diagnostics={name: np.stack([case.diagnostics[name] for case in cases]) for name in cases[0].diagnostics},
+            diagnostics={name: np.stack([case.diagnostics[name] for case in cases]) for name in cases[0].diagnostics}
+            | set_aside(observation, cases),
             decoder=models[0].users_decoder,
             z=z,
             initial_hat=initial_hat,
@@ -143,6 +147,7 @@ class Exact(Estimator):
             level_draws=torch.stack([case.kept.parameters[:, latent.num_coefficients :] for case in cases]),
             left_out=[case.left_out for case in cases],
             samples=[case.samples for case in cases],
+            factors=[case.factors for case in cases],
             make_models=self.models,
             prior=latent,
         )
@@ -250,7 +255,14 @@ class Exact(Estimator):
                 users = tops * model.units_of_parameters
                 require_wide(guess, users[:, : guess.num_coefficients])
 
-        samples = self.search(model.likelihood, parameters, rng, inspect)
+        def search(likelihood: MarginalLikelihood) -> WeightedSamples:
+            return self.search(likelihood, parameters, rng, inspect)
+
+        if self.robust:
+            own = derived_seed(seed, "robust")  # so that clean readings give the same bits as without
+            model, samples = robust_search(model, parameters, search, np.random.default_rng(own))
+        else:
+            samples = search(model.likelihood)
 
         if first is not None:
             kept, spread, mean = first.moved_to(model)

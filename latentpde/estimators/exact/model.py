@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Complex, Float, Int
+from jaxtyping import Bool, Complex, Float, Int, Shaped
 from torch import Tensor
 
 from latentpde.decoder import Decoder
@@ -79,6 +79,8 @@ class Model:
         given_velocity: Fourier coefficients of the velocity that the state starts with, in the user's units, where it
             is known.
         of_source: whether each of the model's readings is of the source; ``None`` where none is.
+        factors: what the variance of each reading's noise is multiplied by, in the likelihood, since it is an outlier;
+            ``None`` where nobody asked (`latentpde.estimators.exact.robust`).
     """
 
     decoder: Decoder
@@ -89,6 +91,7 @@ class Model:
     order: Int[Tensor, " reading"] | None = None
     given_velocity: Complex[Tensor, "row col"] | None = None
     of_source: Bool[Tensor, " reading"] | None = None
+    factors: Float[Tensor, " reading"] | None = None
 
     @classmethod
     def with_known_start(
@@ -266,6 +269,11 @@ class Model:
         """Whether the other is one that `with_readings` made, of this or of the same."""
         return self.likelihood.shares(other.likelihood)
 
+    def with_factors(self, factors: Float[Tensor, " reading"]) -> Model:
+        """That of the same readings, the variance of each of which is multiplied by a factor."""
+        likelihood = self.likelihood.with_noise(self.likelihood.noise.scaled(factors))
+        return replace(self, likelihood=likelihood, factors=factors)
+
     def in_its_units(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """What is said of coefficients, by their names, in the model's units."""
         return dict(named) if self.units is None else self.units.coefficients(named)
@@ -305,17 +313,27 @@ class Model:
     def leave_one_out(
         self, parameters: Float[Tensor, "node parameter"]
     ) -> tuple[Float[Tensor, " reading"], Float[Tensor, " reading"]]:
-        """What the other readings of the case predict for each, noise included: mean and standard deviation in the
-        user's units, over some nodes."""
+        """What the other readings of the case predict for each, with the noise of an ordinary reading: mean and
+        standard deviation in the user's units, over some nodes."""
         means, stds = self.likelihood.leave_one_out(parameters)
-        mean, std = means.mean(0), torch.sqrt((stds**2 + means**2).mean(0) - means.mean(0) ** 2)
+        variances = stds**2
+        if self.factors is not None:
+            variances = variances - (1 - 1 / self.factors) * self.likelihood.noise.variance(parameters)
+        mean, std = means.mean(0), torch.sqrt((variances + means**2).mean(0) - means.mean(0) ** 2)
         if self.units is not None:
             mean, std = mean * self._units_of_readings, std * self._units_of_readings
+        return self.of_case(mean), self.of_case(std)
+
+    def of_case(self, column: Shaped[Tensor, " reading"]) -> Shaped[Tensor, " reading2"]:
+        """What there is of each of the model's readings, for those of the case, in their order."""
         if self.order is None:
-            return mean, std
+            return column
         of_case = self.order >= 0
-        back = torch.argsort(self.order[of_case])
-        return mean[of_case][back], std[of_case][back]
+        return column[of_case][torch.argsort(self.order[of_case])]
+
+    def of_model(self, column: Float[Tensor, " reading2"]) -> Float[Tensor, " reading"]:
+        """What `of_case` was made from, with one for each cell of an initial state."""
+        return column if self.order is None else torch.where(self.order >= 0, column[self.order.clamp(min=0)], 1.0)
 
     def source(self, whitened: Complex[Tensor, "batch unknown"], parameters: Tensor) -> Float[Tensor, "batch source"]:
         """The source latent ``q`` in whitened unknowns."""

@@ -51,7 +51,8 @@ class Noise:
     @property
     def classes(self) -> list[NoiseClass]:
         """The readings in classes, within each of which all variances depend on the parameters in the same way."""
-        kinds = torch.stack([self.column.to(self.known.dtype), torch.where(self.column < 0, 0.0, self.known)], dim=-1)
+        extra = torch.where(self.column < 0, 0.0, self.known / self.factor)
+        kinds = torch.stack([self.column.to(self.known.dtype), extra], dim=-1)
         _, kind = kinds.unique(dim=0, return_inverse=True)
         return [self._class((kind == i).nonzero()[:, 0]) for i in range(int(kind.max()) + 1)]
 
@@ -59,9 +60,11 @@ class Noise:
         column, known, factor = int(self.column[members[0]]), self.known[members], self.factor[members]
         if column < 0:
             return NoiseClass(members, known, -1, 0.0)
-        if bool((known[0] > 0) & (factor != 1).any()):
-            raise ValueError("readings with factors of their own cannot have more noise than their level")
-        return NoiseClass(members, factor, column, float(known[0]))
+        return NoiseClass(members, factor, column, float(known[0] / factor[0]))
+
+    def scaled(self, factors: Float[Tensor, " reading"]) -> Noise:
+        """With the variance of each reading multiplied by a factor."""
+        return replace(self, known=self.known * factors, factor=self.factor * factors)
 
     def with_extra(self, variance: float) -> Noise:
         """More of it in every reading."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.drawn import MovedDraws
+from latentpde.estimators.exact.left_out import left_out_table, set_aside_table
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.grid import Grid, at_points, average_pool, resample
@@ -68,6 +69,8 @@ class ExactPosterior(LatentPosterior):
         left_out: what all other readings predict for each of a case, mean and standard deviation; ``None`` for a case
             with very many.
         samples: of the parameters of each case, with weights; many more than there are draws.
+        factors: of each case, what the variance of each reading's noise was multiplied by, above one for those set
+            aside; ``None`` where outliers were not looked for.
         make_models, prior: what makes the model again, for questions that need it.
     """
 
@@ -82,6 +85,7 @@ class ExactPosterior(LatentPosterior):
     level_draws: Float[Tensor, "case draw level"]
     left_out: list[tuple[Tensor, Tensor] | None]  # cases may differ in their number of readings
     samples: list[ParameterSamples]
+    factors: list[Float[Tensor, " reading"] | None]
     make_models: Callable[[Observation, Latent], list[Model]]
     prior: Latent
 
@@ -268,16 +272,34 @@ class ExactPosterior(LatentPosterior):
         Args:
             case: its number, from 0.
         """
-        import xarray as xr
-
-        observation, found = self.observation, self.left_out[case]
-        observation.require_case(case)
+        self.observation.require_case(case)
+        found = self.left_out[case]
         if found is None:
             raise UsageError("a case with so many readings is not checked one by one; take some of them")
-        mean, std = (part.numpy() for part in found)
-        value = observation.values[case][observation.mask[case]].numpy()
-        columns = {"value": value, "mean": mean, "std": std, "z": (value - mean) / std}
-        return xr.Dataset({name: ("reading", column) for name, column in columns.items()})
+        return left_out_table(self.observation, case, *found)
+
+    def set_aside(self, case: int = 0) -> xr.Dataset:
+        """The readings of a case that were taken for outliers and hardly count, with ``robust=True``: which they are
+        (``reading``, as `leave_one_out` and the columns of the data number them), where and when, what they say, what
+        the others predict, and by how many standard deviations of an ordinary reading they are off.
+
+        >>> import latentpde as lp
+        >>> observation = lp.read(lp.simulate("diffusion", num=1, seed=1, shape=(32, 32), num_modes=2, sparsity=0.5))
+        >>> where = observation.mask.nonzero()[7]
+        >>> observation.values[tuple(where)] += 6.0  # 40 standard deviations of the noise
+        >>> found = lp.reconstruct(observation, robust=True).set_aside()
+        >>> found["reading"].values.tolist(), bool(abs(found["z"][0]) > 10)
+        ([7], True)
+
+        Args:
+            case: its number, from 0.
+        """
+        self.observation.require_case(case)
+        factors, found = self.factors[case], self.left_out[case]
+        if factors is None:
+            raise UsageError("outliers were not looked for; give robust=True (on the command line --robust)")
+        nothing = torch.full_like(factors, torch.nan)
+        return set_aside_table(self.observation, case, *(found or (nothing, nothing)), factors)
 
     def at_places(self, case: int, points: Tensor, times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         one = slice(case, case + 1)
@@ -307,7 +329,8 @@ class ExactPosterior(LatentPosterior):
     def model(self, case: int = 0) -> Model:
         """The model of a case, made again: its likelihood, and the responses of readings to all that is unknown."""
         self.observation.require_case(case)
-        return self.make_models(self.observation[case : case + 1], self.prior)[0]
+        model, factors = self.make_models(self.observation[case : case + 1], self.prior)[0], self.factors[case]
+        return model if factors is None else model.with_factors(model.of_model(factors))
 
     def node_means(self, case: int, points: Tensor, times: Tensor, num: int) -> Float[Tensor, "node point"]:
         """Conditional means of the field of a case at places, each at its time on the user's clock, for some of the
@@ -335,6 +358,7 @@ class ExactPosterior(LatentPosterior):
             level_draws=self.level_draws[one],
             left_out=self.left_out[one],
             samples=self.samples[one],
+            factors=self.factors[one],
             diagnostics={name: value[one] for name, value in self.diagnostics.items()},
         )
 

@@ -46,9 +46,10 @@ def make_app(settings: Settings | None = None) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        pool.start()
-        files.start()
         try:
+            pool.start()
+            await answers.get("catalogue", lambda: pool.run("catalogue", {}))  # a server that cannot answer ends here
+            files.start()
             yield
         finally:
             files.end()

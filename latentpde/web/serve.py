@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 
-from latentpde.errors import UsageError
+from latentpde.errors import LatentPDEError, UsageError
 from latentpde.web.app import make_app
 from latentpde.web.settings import Settings
 
@@ -43,4 +44,8 @@ def serve(settings: Settings, port: int, ready: Callable[[str], None]) -> None:
             timeout_keep_alive=15,
             timeout_graceful_shutdown=2,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        with suppress(SystemExit):  # raised where the application does not start
+            server.run(sockets=[listening])
+        if not server.started:
+            raise LatentPDEError("the page could not be started: its worker processes fail; the lines above say why")

@@ -206,14 +206,21 @@ class Pool:
         finally:
             self._waiting -= 1
         try:
+            worker = self._living(worker)
             return await worker.run(task, arguments, self.settings.scene_seconds)
         finally:
-            if not worker.is_alive:
-                self._all.remove(worker)
-                worker = self._new()
+            worker = self._living(worker)
             async with self._freed:
                 self._idle.append((worker, about))
                 self._freed.notify()
+
+    def _living(self, worker: Worker) -> Worker:
+        """The worker itself, or another in its place where it has died."""
+        if worker.is_alive:
+            return worker
+        worker.end()
+        self._all.remove(worker)
+        return self._new()
 
     def end(self) -> None:
         for worker in self._all:

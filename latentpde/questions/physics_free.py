@@ -35,7 +35,7 @@ from latentpde.errors import UsageError
 MOST_READINGS = 1000  # beyond, its dense matrices take minutes
 #: Smoothness in space and in time.
 KINDS = ((0.5, 0.5), (1.5, 0.5), (1.5, 1.5), (2.5, 0.5), (2.5, 2.5))
-_NUM_TRIED, _NUM_STARTS, _NUM_STEPS = 24, 2, 60
+_NUM_TRIED, _NUM_STARTS, _NUM_STEPS = 16, 2, 60
 _JITTER = 1e-8  # of the variance, keeps the covariance regular
 _LEAST_CURVATURE = 0.25  # where the prior alone has 1
 
@@ -156,14 +156,16 @@ class PhysicsFree:
 
     def log_evidence(self, seed: int = 0) -> float:
         """Of the readings, with scales integrated out by Laplace's method, averaged over all kinds."""
-        generator = np.random.default_rng(seed)
-        found = torch.tensor([self.log_evidence_of(kind, generator) for kind in KINDS])
-        return float(torch.logsumexp(found, 0)) - math.log(len(KINDS))
+        starts, found = self.starts(KINDS[0], np.random.default_rng(seed)), []
+        for kind in KINDS:
+            best = self.likeliest(kind, starts)
+            found.append(self.log_evidence_about(best, kind))
+            starts = [best]  # the next kind's are not far
+        return float(torch.logsumexp(torch.tensor(found), 0)) - math.log(len(KINDS))
 
-    def log_evidence_of(self, kind: tuple[float, float], generator: np.random.Generator) -> float:
-        """That of one kind, about the likeliest scales."""
+    def log_evidence_about(self, best: Float[Tensor, " scale"], kind: tuple[float, float]) -> float:
+        """That of one kind, by Laplace's method about the likeliest scales."""
         loss = self._loss(kind)
-        best = self._likeliest(loss, generator)
         curvature = torch.autograd.functional.hessian(loss, best)
         assert isinstance(curvature, Tensor)
         _, widths = self.prior
@@ -181,8 +183,18 @@ class PhysicsFree:
 
         return loss
 
-    def _likeliest(self, loss: Callable[[Tensor], Tensor], generator: np.random.Generator) -> Float[Tensor, " scale"]:
+    def starts(self, kind: tuple[float, float], generator: np.random.Generator) -> list[Float[Tensor, " scale"]]:
+        """The likeliest of some scales at random."""
+        loss, (centres, widths) = self._loss(kind), self.prior
+        normals = torch.from_numpy(generator.standard_normal((_NUM_TRIED - 1, len(centres))))
+        with torch.no_grad():
+            return sorted([centres, *(centres + widths * normals)], key=lambda at: float(loss(at)))[:_NUM_STARTS]
+
+    def likeliest(self, kind: tuple[float, float], starts: list[Float[Tensor, " scale"]]) -> Float[Tensor, " scale"]:
+        """The likeliest scales that a climb from these leads to."""
         from scipy.optimize import minimize
+
+        loss = self._loss(kind)
 
         def value_and_slope(at: np.ndarray) -> tuple[float, np.ndarray]:
             scales = torch.tensor(at, requires_grad=True)
@@ -194,12 +206,9 @@ class PhysicsFree:
             assert scales.grad is not None
             return value.item(), scales.grad.numpy()
 
-        centres, widths = (part.numpy() for part in self.prior)
-        tried = [centres, *(centres + widths * generator.standard_normal((_NUM_TRIED - 1, len(centres))))]
-        tried.sort(key=lambda at: value_and_slope(at)[0])
         ends = [
-            minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": _NUM_STEPS})
-            for start in tried[:_NUM_STARTS]
+            minimize(value_and_slope, start.numpy(), jac=True, method="L-BFGS-B", options={"maxiter": _NUM_STEPS})
+            for start in starts
         ]
         return torch.from_numpy(min(ends, key=lambda end: end.fun).x)
 

@@ -139,6 +139,11 @@ def identifiability(posterior: Posterior, case: int = 0) -> Knowledge:
     )
 
 
+def has_samples(posterior: Posterior, case: int = 0) -> bool:
+    """Whether `identifiability` has anything to say: some parameter was inferred, by the method ``exact``."""
+    return isinstance(posterior, ExactPosterior) and bool(posterior.samples[case].names)
+
+
 def _on_unit_box(samples: ParameterSamples) -> Float[np.ndarray, "sample parameter"]:
     values, bounds = samples.values.copy(), samples.bounds.copy()
     values[:, samples.logarithmic] = np.log(values[:, samples.logarithmic])

@@ -24,9 +24,11 @@ from latentpde.frame import Frame
 from latentpde.io.files import atomic_path, check_writable
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
 from latentpde.posterior.summary import Summary
+from latentpde.questions.identifiability import has_samples, identifiability
 from latentpde.report import charts, tables, words
 from latentpde.report.fields import CaseFields, case_fields, psd_figure
 from latentpde.report.film import Film, make_film, packed
+from latentpde.report.knowledge import knowledge_sentences, plot_corner
 from latentpde.report.maps import FieldMap, map_figure
 from latentpde.report.render import read_template, render
 from latentpde.report.scored import score_rows
@@ -171,6 +173,7 @@ def _case(
             {**one.row(), "chart": charts.density(one.draws, one.bounds, f"Distribution of {one.name}")}
             for one in tables.parameters(posterior, case)
         ],
+        "knowledge": _knowledge(posterior, case, alone),
         "source": _source(posterior, case, film),
         "fit": _fit(posterior, case, odd),
         "assumptions": words.assumptions(posterior, case),
@@ -253,6 +256,14 @@ def _source(posterior: Posterior, case: int, film: Film) -> dict[str, Any] | Non
     if not np.nan_to_num(np.stack([layer.values for layer in found.layers])).any():
         return None  # none was asked for
     return {"data": _for_script(packed(found, posterior, {}) | {"stations": []}), "sentence": words.source(found)}
+
+
+def _knowledge(posterior: Posterior, case: int, alone: bool) -> dict[str, Any] | None:
+    if not has_samples(posterior, case):
+        return None
+    known = identifiability(posterior, case)
+    chart = _image(_svg(plot_corner(known))) if alone and len(known.names) > 1 else None
+    return {"sentences": knowledge_sentences(known), "chart": chart}
 
 
 def _still(film: Film) -> str:

@@ -17,6 +17,7 @@ from latentpde.posterior import Posterior
 from latentpde.report import fields as plotting
 from latentpde.report import page as report
 from latentpde.report import tables
+from latentpde.report.page import render_report
 from latentpde.simulation import simulate
 
 SHAPE = (32, 32)
@@ -272,3 +273,13 @@ def test_many_snapshots_show_the_first_and_the_last():
     shown = plotting.shown_snapshots(observation)
     assert (len(shown), shown[0], shown[-1]) == (8, 0, 19)
     assert len(plotting.observation_maps(observation)) == 9
+
+
+def test_what_the_readings_tell_of_the_coefficients_is_on_the_page():
+    posterior = lp.reconstruct(lp.simulate("diffusion", num=1, seed=3, shape=(32, 32), num_modes=2, sparsity=0.5))
+    page = render_report(posterior, resolution=16)
+    assert "What the readings tell of them" in page
+    assert "samples of each pair" in page
+    assert len(lp.identifiability(posterior).names) == 3
+    fixed = lp.reconstruct(posterior.observation, "advection_diffusion", fixed={"kappa": 0.1, "vx": 0.0, "vy": 0.0})
+    assert "What the readings tell of them" not in render_report(fixed, resolution=16)

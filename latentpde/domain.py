@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from latentpde.errors import UsageError
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
 Edge = Literal["periodic", "open", "dirichlet", "neumann"]
 
 
-@dataclass(frozen=True)
+_ZERO = (0.0, 0.0)
+
+
+@dataclass(frozen=True, repr=False)
 class Domain:
     """The edges of a rectangle, axis by axis.
 
@@ -24,26 +29,90 @@ class Domain:
         the physics goes on beyond the edge, where nothing was read. The rectangle is embedded in a larger periodic one,
         and what lies between is unknown like the rest;
     ``dirichlet``
-        both ends of the axis are walls on which the field vanishes;
+        both ends of the axis are walls on which the field vanishes, or has values that are known;
     ``neumann``
-        both ends are walls without flux through them.
+        both ends are walls without flux through them, or with a slope of the field that is known.
+
+    What is known on walls is taken off by a function that has it and is linear in the place; walls for which there is
+    none, such as four of different values, are refused.
 
     >>> Domain(x="periodic")
     Domain(y='open', x='periodic')
     >>> Domain.periodic().is_periodic
     True
+    >>> Domain("dirichlet", "neumann", on_y=(20.0, 5.0)).describe()
+    'y=dirichlet(20.0,5.0),x=neumann'
 
     Args:
         y, x: the kind of edge that each axis has.
+        on_y, on_x: what holds on the walls at the lower and the upper end of the axis: of ``dirichlet`` the field's
+            value, of ``neumann`` its derivative along the axis.
     """
 
     y: Edge = "open"
     x: Edge = "open"
+    on_y: tuple[float, float] = _ZERO
+    on_x: tuple[float, float] = _ZERO
 
     def __post_init__(self):
         for axis, edge in (("y", self.y), ("x", self.x)):
             if edge not in get_args(Edge):
                 raise UsageError(f"the edges along {axis} can be {' or '.join(get_args(Edge))}, got {edge!r}")
+        for axis, edge, on in (("y", self.y, self.on_y), ("x", self.x, self.on_x)):
+            try:
+                pair = tuple(float(value) for value in on)
+            except (TypeError, ValueError):
+                pair = ()
+            if len(pair) != 2 or not all(math.isfinite(value) for value in pair):
+                raise UsageError(f"on_{axis} is two finite numbers, for the lower and the upper wall; got {on!r}")
+            if any(pair) and edge not in ("dirichlet", "neumann"):
+                raise UsageError(f"there is no wall along {axis} (its edges are {edge}) that could hold {on!r}")
+            object.__setattr__(self, f"on_{axis}", pair)
+        self._require_linear()
+
+    def _require_linear(self) -> None:
+        """Raise where no function that is linear in the place has what holds on the walls."""
+        kinds, on = (self.y, self.x), (self.on_y, self.on_x)
+        uneven = [pair[0] != pair[1] for pair in on]
+        if any(kind == "neumann" and own for kind, own in zip(kinds, uneven, strict=True)):
+            raise UsageError("the slopes on walls that face each other must be the same, so that what enters leaves")
+        if kinds == ("dirichlet", "dirichlet"):
+            fits = len({*self.on_y, *self.on_x}) == 1
+        else:  # along a wall of one value the field is level
+            fits = "dirichlet" not in kinds or not any(on[1 - kinds.index("dirichlet")])
+        if not fits:
+            raise UsageError(
+                "values can differ between two walls that face each other if the other axis is periodic or has walls "
+                f"without flux; four walls need the same value; got {self.describe()}"
+            )
+
+    def __repr__(self) -> str:
+        given = [f"{name}={getattr(self, name)!r}" for name in ("on_y", "on_x") if any(getattr(self, name))]
+        return f"Domain({', '.join([f'y={self.y!r}', f'x={self.x!r}', *given])})"
+
+    @property
+    def without_values(self) -> Domain:
+        """The same with walls on which the field vanishes, or without flux.
+
+        >>> Domain("dirichlet", "periodic", on_y=(1.0, 2.0)).without_values
+        Domain(y='dirichlet', x='periodic')
+        """
+        return replace(self, on_y=_ZERO, on_x=_ZERO)
+
+    def lift(self, extent: tuple[float, float]) -> tuple[float, float, float]:
+        """The linear function that has what holds on the walls: its value in the middle, and its slopes along y and x.
+
+        >>> Domain("dirichlet", "periodic", on_y=(1.0, 2.0)).lift((2.0, 1.0))
+        (1.5, 0.5, 0.0)
+
+        Args:
+            extent: ``(height, width)`` of the rectangle.
+        """
+        middle, slopes = 0.0, []
+        for kind, (low, high), length in zip((self.y, self.x), (self.on_y, self.on_x), extent, strict=True):
+            slopes.append((high - low) / length if kind == "dirichlet" else low)
+            middle = (low + high) / 2 if kind == "dirichlet" else middle
+        return middle, slopes[0], slopes[1]
 
     @classmethod
     def periodic(cls) -> Domain:
@@ -56,6 +125,8 @@ class Domain:
 
         >>> Domain.parse("periodic") == Domain.periodic(), Domain.parse("y=open, x=periodic")
         (True, Domain(y='open', x='periodic'))
+        >>> Domain.parse("y=dirichlet(20, 5), x=neumann")
+        Domain(y='dirichlet', x='neumann', on_y=(20.0, 5.0))
 
         Args:
             text: such as ``open`` or ``y=open,x=periodic``; an axis that is not named is open.
@@ -63,19 +134,23 @@ class Domain:
         if isinstance(text, Domain):
             return text
         kinds, found = get_args(Edge), {}
-        parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
-        if len(parts) == 1 and parts[0] in kinds:
-            return cls(parts[0], parts[0])  # pyright: ignore[reportArgumentType]
+        parts = re.split(r",(?![^(]*\))", text) if isinstance(text, str) else []
         for part in parts:
-            axis, equals, edge = (piece.strip() for piece in part.partition("="))
-            if not equals or axis not in ("y", "x") or axis in found or edge not in kinds:
+            match = re.fullmatch(r"\s*(?:([yx])\s*=)?\s*(\w+)\s*(?:\(([^,()]+),([^,()]+)\))?\s*", part)
+            axis, edge, low, high = match.groups() if match else ("", "", None, None)
+            axes = ("y", "x") if axis is None and len(parts) == 1 else (axis,)
+            try:
+                on = _ZERO if low is None or high is None else (float(low), float(high))
+            except ValueError:
+                edge, on = "", _ZERO
+            if edge not in kinds or not axes[0] or axes[0] in found:
                 parts = []
                 break
-            found[axis] = edge
+            found |= dict.fromkeys(axes, edge) | {f"on_{name}": on for name in axes}
         if not parts:
             raise UsageError(
-                f"a domain is one of {', '.join(kinds)}, or one of these for each axis, such as y=open,x=periodic; got "
-                f"{shortened(text)}"
+                f"a domain is one of {', '.join(kinds)}, or one of these for each axis, such as y=open,x=periodic, "
+                f"with what holds on the walls in brackets, such as y=dirichlet(20,5); got {shortened(text)}"
             )
         return cls(**found)
 
@@ -85,7 +160,11 @@ class Domain:
         >>> Domain().describe(), Domain(x="periodic").describe()
         ('open', 'y=open,x=periodic')
         """
-        return self.y if self.y == self.x else f"y={self.y},x={self.x}"
+        y, x = (
+            edge + (f"({on[0]!r},{on[1]!r})" if any(on) else "")
+            for edge, on in ((self.y, self.on_y), (self.x, self.on_x))
+        )
+        return y if y == x else f"y={y},x={x}"
 
     @property
     def is_periodic(self) -> bool:

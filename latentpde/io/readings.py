@@ -74,7 +74,7 @@ def readings_from_dataset(dataset: xr.Dataset) -> Observation:
     try:
         found: dict[str, Any] = json.loads(dataset.attrs["observation"])
         found["grid"] = Grid(**{name: tuple(pair) for name, pair in found["grid"].items()})
-        found["domain"] = None if found["domain"] is None else Domain(**found["domain"])
+        found["domain"] = None if found["domain"] is None else _domain(found["domain"])
         found["settings"] = Settings.of(**found["settings"])
         excluded = None
         if "excluded" in dataset:
@@ -98,3 +98,8 @@ def readings_from_dataset(dataset: xr.Dataset) -> Observation:
             f"the group {GROUP} is not as latentpde writes it ({type(error).__name__}: {error}); give the file that "
             "holds the readings themselves"
         ) from error
+
+
+def _domain(found: dict[str, Any]) -> Domain:
+    pairs: dict[str, Any] = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
+    return Domain(**{**found, **pairs})

@@ -176,7 +176,9 @@ def assumptions(posterior: Posterior, case: int) -> list[tuple[str, str]]:
         if latent.family.order:
             rows.append(("State at the start", _initial(posterior, observation)))
     domain = observation.domain or Domain.periodic()
-    rows.append(("Edges", ", ".join(f"{axis}: {getattr(domain, axis)}" for axis in ("y", "x"))))
+    edges = [(axis, getattr(domain, axis), getattr(domain, f"on_{axis}")) for axis in ("y", "x")]
+    held = {axis: f" ({on[0]:g} at the lower end, {on[1]:g} at the upper)" if any(on) else "" for axis, _, on in edges}
+    rows.append(("Edges", ", ".join(f"{axis}: {kind}{held[axis]}" for axis, kind, _ in edges)))
     given = observation.noise_std[case][observation.mask[case]]
     noise = posterior.noise_stds(case).numpy()
     unknown = bool(given.isnan().any())

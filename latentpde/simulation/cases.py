@@ -115,6 +115,8 @@ class Simulation:
         domain = Domain.parse(self.domain)
         if domain.is_open:
             raise UsageError(f"simulated cases have periodic edges or walls (dirichlet, neumann), got {self.domain!r}")
+        if domain != domain.without_values:
+            raise UsageError(f"walls of simulated cases have the value, or the slope, zero; got {self.domain!r}")
         self._regime.pde.require_even(domain.mirror)
         _ = self._coarse_grid, self.latent  # refuse what makes no grid and no prior
 

@@ -32,7 +32,15 @@ from torch import Tensor
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.base import Estimator
-from latentpde.estimators.exact.cases import CaseResult, join_kept, join_spread, moving, set_aside
+from latentpde.estimators.exact.cases import (
+    CaseResult,
+    join_kept,
+    join_spread,
+    left_out_with_lift,
+    moving,
+    set_aside,
+    with_lift,
+)
 from latentpde.estimators.exact.checks import check_case, node_checks
 from latentpde.estimators.exact.diagnostics import describe, left_out, prior_to_noise
 from latentpde.estimators.exact.initial_state import InitialState
@@ -50,6 +58,7 @@ from latentpde.estimators.seeds import case_seeds, derived_seed
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
+from latentpde.observation.lifting import lift_of, without_lift
 from latentpde.observation.unfolding import unfolded
 from latentpde.progress import progress
 from latentpde.spectra import Spectrum
@@ -125,6 +134,7 @@ class Exact(Estimator):
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> ExactPosterior:
         latent, models, cases = self._within_wide_bounds(observation, latent, num_draws, seed, show_progress)
+        lift = lift_of(observation)
         z, initial_hat = join_kept(cases)
         spread_z, spread_initial_hat, spread_trend = join_spread(cases)
         return ExactPosterior(
@@ -140,12 +150,12 @@ class Exact(Estimator):
             mean_initial_hat=[case.mean_initial_hat for case in cases],
             spread_z=spread_z,
             spread_initial_hat=spread_initial_hat,
-            trend=torch.stack([case.kept.trend for case in cases]),
-            mean_trend=torch.stack([case.mean.trend for case in cases]),
-            spread_trend=spread_trend,
+            trend=with_lift(torch.stack([case.kept.trend for case in cases]), lift),
+            mean_trend=with_lift(torch.stack([case.mean.trend for case in cases]), lift),
+            spread_trend=None if spread_trend is None else with_lift(spread_trend, lift),
             level_names=models[0].level_names,
             level_draws=torch.stack([case.kept.parameters[:, latent.num_coefficients :] for case in cases]),
-            left_out=[case.left_out for case in cases],
+            left_out=left_out_with_lift(observation, latent.family, [case.left_out for case in cases]),
             samples=[case.samples for case in cases],
             factors=[case.factors for case in cases],
             make_models=self.models,
@@ -178,13 +188,15 @@ class Exact(Estimator):
             seeds = [derived_seed(seed, str(num)) for num in observation.num_readings.tolist()]
         with progress(self.name, len(observation), show=show_progress) as advance:
             for model, seed_of_case in zip(models, seeds, strict=True):
-                first = next((case for case in cases if case.first is None and case.model.shares(model)), None)
+                alike = () if self.robust else (case for case in cases if case.first is None)
+                first = next((case for case in alike if case.model.shares(model)), None)
                 cases.append(self._estimate_case(model, None if last else latent, num_draws, seed_of_case, first))
                 advance(1)
         return models, cases
 
     def models(self, observation: Observation, latent: Latent) -> list[Model]:
         """The model of each case; all on one rectangle and with blocks of one shape."""
+        observation = without_lift(observation, latent.family)
         velocity = self.velocity if isinstance(self.velocity, Spectrum) else None
         if self.velocity is not None:
             observation = replace(observation, initial_velocity=None)
@@ -227,7 +239,8 @@ class Exact(Estimator):
     def _knows_everything(self, observation: Observation, latent: Latent) -> bool:
         """Whether nothing is to be inferred but fields, so that all is closed form, and cases may share it."""
         priors = [prior for prior in (self.initial, self.source, self.velocity) if prior is not None]
-        order, source_known = latent.family.order, self.source is not None or not latent.infers_source
+        order = latent.family.order
+        source_known = self.source is not None or not (latent.infers_source and latent.num_modes)
         return (
             set(self.fixed) == set(latent.family.coefficient_names)
             and not bool(observation.noise_std[observation.mask].isnan().any())

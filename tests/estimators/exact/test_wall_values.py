@@ -1,0 +1,114 @@
+"""Known values and slopes on walls, against differences in space and small steps in time."""
+
+import numpy as np
+import pytest
+
+import latentpde as lp
+from latentpde.errors import DataError, LatentPDEError, UsageError
+
+KAPPA, NUM, LAST = 0.1, 40, 0.5
+
+
+def march(start, values, kappa=KAPPA, until=LAST):
+    """Heat between plates at y = 0 and 1 of given values, periodic along x, on cells; explicit steps."""
+    h = 1 / NUM
+    steps = int(np.ceil(until * kappa / (0.2 * h**2)))
+    u = start.copy()
+    for _ in range(steps):
+        wide = np.vstack([2 * values[0] - u[:1], u, 2 * values[1] - u[-1:]])  # the wall is half a cell away
+        along_y = wide[2:] - 2 * u + wide[:-2]
+        along_x = np.roll(u, 1, 1) - 2 * u + np.roll(u, -1, 1)
+        u = u + until / steps * kappa / h**2 * (along_y + along_x)
+    return u
+
+
+def plates(**options):
+    values, line = (2.0, 5.0), (np.arange(NUM) + 0.5) / NUM
+    y, x = line[:, None], line[None]
+    start = 2 + 3 * y + np.sin(np.pi * y) * (1 + 0.5 * np.cos(2 * np.pi * x))
+    return values, start, march(start, values)
+
+
+def test_a_known_start_cools_between_plates_of_different_temperatures():
+    values, start, end = plates()
+    seen = np.full((NUM, NUM), np.nan)
+    seen[3::9, 4::9] = end[3::9, 4::9]
+    observation = lp.Observation.from_arrays(
+        seen, start, times=[LAST], noise_std=0.01, pooling=1, domain=lp.Domain("dirichlet", "periodic", on_y=values)
+    )
+    posterior = lp.reconstruct(
+        observation, "heat", num_modes=0, detail=False, num_draws=20, bounds={"kappa": (0.01, 1)}
+    )
+    assert abs(float(posterior.coefficients.mean()) - KAPPA) < 0.003
+    assert np.abs(posterior.mean(NUM).values - end).max() < 0.01
+    ends = posterior.at([[0.0, 0.3], [1.0, 0.8]])["mean"].values
+    np.testing.assert_allclose(ends, values, atol=1e-9)
+    score = posterior.leave_one_out().z.values
+    assert np.abs(score).max() < 4
+    np.testing.assert_allclose(posterior.leave_one_out()["value"], end[3::9, 4::9].ravel())
+
+
+def test_readings_alone_between_plates_and_many_fields():
+    """A table of readings in time without a start; cases of one layout share their spread."""
+    values, start, end = plates()
+    rng = np.random.default_rng(3)
+    row, col, late = rng.integers(0, NUM, 60), rng.integers(0, NUM, 60), rng.random(60) < 0.5
+    read = np.where(late, end[row, col], start[row, col]) + 0.02 * rng.standard_normal((2, 60))
+    observation = lp.Observation.from_table(
+        read, y=(row + 0.5) / NUM, x=(col + 0.5) / NUM, t=np.where(late, LAST, 0.0), start=0.0, sigma=0.02,
+        grid=lp.Grid((20, 20)), domain=lp.Domain("dirichlet", "periodic", on_y=values),
+    )  # fmt: skip
+    posterior = lp.reconstruct(
+        observation, "heat", fixed={"kappa": KAPPA}, initial=lp.Matern(1.0, 0.5), num_modes=0, num_draws=5
+    )
+    mean, std = posterior.mean(NUM).values, posterior.std(NUM).values
+    assert np.abs(mean - end).max() < 0.1
+    assert np.abs((mean - end) / std)[:, 5:-5].max() < 4.5
+    low, high = posterior.quantiles([0.05, 0.95], resolution=NUM).values.swapaxes(0, 1)
+    assert (low <= mean).all()
+    assert (mean <= high).all()
+    walls = posterior.at([[0.0, 0.5], [1.0, 0.5]])
+    np.testing.assert_allclose(walls["mean"].values, [values, values], atol=1e-9)
+    np.testing.assert_allclose(walls["std"].values, 0.0, atol=1e-9)
+
+
+def test_heat_flows_through_walls_of_a_known_slope():
+    """Between walls with the same slope everything that is not linear dies out."""
+    domain, rng = lp.Domain("neumann", "neumann", on_x=(3.0, 3.0)), np.random.default_rng(0)
+    y, x = rng.random(30), 2 * rng.random(30)
+    observation = lp.Observation.from_table(
+        1 + 3 * x + 0.01 * rng.standard_normal(30), y=y, x=x, t=np.full(30, 1.0), start=0.0, sigma=0.01,
+        grid=lp.Grid((8, 8), (1.0, 2.0)), domain=domain,
+    )  # fmt: skip
+    posterior = lp.reconstruct(
+        observation, "heat", fixed={"kappa": 0.3}, initial=lp.Matern(1.0, 0.5), num_modes=0, num_draws=2
+    )
+    found = posterior.at([[0.1, 0.0], [0.9, 2.0]], times=1.0)["mean"].values
+    np.testing.assert_allclose(found, [1.0, 7.0], atol=0.03)
+
+
+def test_what_walls_cannot_hold_is_refused():
+    for wrong in (
+        {"y": "periodic", "x": "dirichlet", "on_y": (1.0, 1.0)},
+        {"y": "dirichlet", "x": "dirichlet", "on_y": (1.0, 2.0)},
+        {"y": "neumann", "x": "periodic", "on_y": (1.0, 2.0)},
+        {"y": "dirichlet", "x": "neumann", "on_y": (1.0, 2.0), "on_x": (1.0, 1.0)},
+        {"y": "dirichlet", "x": "periodic", "on_y": (1.0, float("nan"))},
+    ):
+        with pytest.raises(UsageError):
+            lp.Domain(**wrong)
+    for wrong in ("y=dirichlet(1)", "dirichlet(1,a)", "dirichlet(1,2", "y=dirichlet(1,2),y=open", "open,open", ""):
+        with pytest.raises(UsageError):
+            lp.Domain.parse(wrong)
+    for domain in (lp.Domain("dirichlet", "dirichlet", (2.0, 2.0), (2.0, 2.0)), lp.Domain("periodic", "neumann")):
+        assert lp.Domain.parse(domain.describe()) == domain
+    cells = np.ones((8, 8))
+    observation = lp.Observation.from_arrays(
+        cells, cells, times=[1.0], noise_std=0.1, domain=lp.Domain("dirichlet", "periodic", on_y=(1.0, 1.0))
+    )
+    with pytest.raises(DataError, match="walls that hold zero"):
+        lp.reconstruct(observation, "heat", method="map")
+    with pytest.raises(UsageError, match="changes a constant field"):
+        lp.reconstruct(observation, "time_harmonic")
+    with pytest.raises(LatentPDEError, match="walls of simulated cases"):
+        lp.simulate("diffusion", num=1, domain="y=dirichlet(1,1),x=periodic")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -10,17 +11,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.estimators.exact.fourier import as_wavenumbers, fold, phases
-from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.responses import UnknownModes, UnknownPart, squared
+
+if TYPE_CHECKING:
+    from latentpde.estimators.exact.conditioned import ConditionedModes
+    from latentpde.estimators.exact.mapped import MappedModes
 
 # How many times the pairs of readings the pairs of displacements may be before modes are the cheaper way.
 _DENSE_ENOUGH = 2.0
 
 
-def signal_of(unknown: UnknownModes | MappedModes) -> DisplacementTable | ModeProducts | MappedModes:
+def signal_of(
+    unknown: UnknownModes | MappedModes | ConditionedModes,
+) -> DisplacementTable | ModeProducts | MappedModes | ConditionedModes:
     """The cheaper way to the readings' covariance: by displacements where few snapshots share their places, all see
     the same of a mode and there are no walls, else by modes."""
-    if isinstance(unknown, MappedModes):
+    if not isinstance(unknown, UnknownModes):
         return unknown
     if any(part.modes.mirror for part, _ in unknown.parts):
         return ModeProducts(unknown)

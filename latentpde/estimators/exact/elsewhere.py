@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from latentpde.estimators.exact.conditioned import ConditionedModes
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.responses import Places, UnknownModes
 
@@ -31,7 +32,7 @@ class Elsewhere:
     """
 
     model: Model
-    unknown: UnknownModes
+    unknown: UnknownModes | ConditionedModes
     order: Tensor
     trend: Float[Tensor, "place column"]
     is_source: bool = False
@@ -64,7 +65,11 @@ class Elsewhere:
         labels = torch.arange(len(positions))[:, None]
         places = Places(positions[order] / length, labels, None, distinct, snapshots)
         likelihood = model.likelihood
-        unknown = UnknownModes.of(model.decoder.latent, places, [part for part, _ in likelihood.unknown.parts])
+        unknown = likelihood.unknown
+        if isinstance(unknown, ConditionedModes):
+            unknown = unknown.at(places)
+        else:
+            unknown = UnknownModes.of(model.decoder.latent, places, [part for part, _ in unknown.parts])
         middle = torch.tensor(extent, dtype=torch.float64) / 2
         columns = torch.cat(
             [torch.ones((len(positions), 1), dtype=torch.float64), (positions - middle) / length], dim=1
@@ -85,13 +90,16 @@ class Elsewhere:
         return rows * (self.model.units.of_source if self.is_source else self.model.units.value)
 
     def _source_rows(self, parameters: Tensor) -> Tensor:
-        found, start = [], 0
-        for part, k in self.unknown.parts:
-            own = self.unknown.waves[:, start : start + len(part.modes)]
+        found, start, unknown = [], 0, self.unknown
+        modes = unknown.others if isinstance(unknown, ConditionedModes) else unknown
+        for part, k in modes.parts:
+            own = modes.waves[:, start : start + len(part.modes)]
             amplitude = part.inferred_amplitude(k, parameters)
             own = own if amplitude is None else own * amplitude[0, 0]
             found.append(own if part.field == "source" else torch.zeros_like(own))
             start += len(part.modes)
+        if isinstance(unknown, ConditionedModes):  # of its state the source knows nothing
+            found.append(torch.zeros((len(self.order), unknown.state.num_unknown), dtype=torch.complex128))
         return torch.cat(found, dim=-1)
 
 

@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from latentpde.estimators.exact.conditioned import ConditionedModes
 from latentpde.estimators.exact.covariances import signal_of
 from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.noise import Noise
@@ -124,7 +125,9 @@ class NoiseFactors:
 class CovarianceForm:
     """The form for few readings: factorises their covariance."""
 
-    def __init__(self, unknown: UnknownModes | MappedModes, noise: Noise, signal: Signal | None = None):
+    def __init__(
+        self, unknown: UnknownModes | MappedModes | ConditionedModes, noise: Noise, signal: Signal | None = None
+    ):
         self.unknown, self.noise = unknown, noise
         self._last: tuple[Tensor, CovarianceFactors] | None = None
         self._signal = signal or signal_of(unknown)

@@ -188,15 +188,19 @@ def relevant_modes(
 ) -> Tensor:
     """Which modes of the initial state matter at all: together the others stay below a ten-billionth of the noise,
     whatever the coefficients. What a mode can amount to is seen at the corners of the coefficients' box and inside."""
-    corners = torch.cartesian_prod(*latent.bounds).reshape(-1, len(latent.bounds))
-    inside = torch.quasirandom.SobolEngine(len(latent.bounds), seed=0).draw(16, dtype=torch.float64)
-    theta = torch.cat([corners, latent.bounds[:, 0] + inside * (latent.bounds[:, 1] - latent.bounds[:, 0])])
-    reach = respond(as_wavenumbers(k), times, theta).abs().amax((0, 1))[0].expand(len(k))
+    reach = respond(as_wavenumbers(k), times, box_points(latent.bounds)).abs().amax((0, 1))[0].expand(len(k))
     amount = amplitude * reach
     order = amount.argsort()
     relevant = torch.empty(len(k), dtype=torch.bool)
     relevant[order] = amount[order].cumsum(0) > _NEGLIGIBLE * noise
     return relevant & (amplitude > 0)
+
+
+def box_points(bounds: Float[Tensor, "coefficient 2"]) -> Float[Tensor, "point coefficient"]:
+    """Corners of the coefficients' box, and points inside."""
+    corners = torch.cartesian_prod(*bounds).reshape(-1, len(bounds))
+    inside = torch.quasirandom.SobolEngine(len(bounds), seed=0).draw(16, dtype=torch.float64)
+    return torch.cat([corners, bounds[:, 0] + inside * (bounds[:, 1] - bounds[:, 0])])
 
 
 def is_even(latent: Latent) -> bool:

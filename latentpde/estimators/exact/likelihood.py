@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
+from latentpde.estimators.exact.conditioned import ConditionedModes, ConditionedState
 from latentpde.estimators.exact.forms import CovarianceForm, Factors, GaussianForm, NoiseForm, cholesky, log_det
 from latentpde.estimators.exact.information import InformationForm
 from latentpde.estimators.exact.mapped import MappedModes
@@ -56,7 +57,7 @@ class MarginalLikelihood:
         self,
         values: Float[Tensor, " reading"],
         known: KnownState | None,
-        unknown: UnknownModes | MappedModes,
+        unknown: UnknownModes | MappedModes | ConditionedModes,
         noise: Noise,
         trend: Float[Tensor, "reading column"] | None = None,
         form: str | None = None,
@@ -69,14 +70,24 @@ class MarginalLikelihood:
         self._form = _make_form(form, unknown, noise)
 
     @property
+    def conditioned(self) -> ConditionedState | None:
+        """The state where it has been conditioned on the cells of its start, which are no readings here."""
+        return self.unknown.state if isinstance(self.unknown, ConditionedModes) else None
+
+    @property
     def noise(self) -> Noise:
         """Of the readings."""
         return self._form.noise
 
-    def with_values(self, values: Float[Tensor, " reading"]) -> MarginalLikelihood:
-        """That of other readings at the same places, with the same noise: what was factorised stays so."""
+    def with_values(
+        self, values: Float[Tensor, " reading"], cells: Float[Tensor, " cell"] | None = None
+    ) -> MarginalLikelihood:
+        """That of other readings at the same places, with the same noise, and other values of the start's cells: what
+        was factorised stays so."""
         other = copy(self)
         other.values = values
+        if cells is not None and isinstance(self.unknown, ConditionedModes):
+            other.unknown = self.unknown.with_state(self.unknown.state.with_values(cells))
         return other
 
     def shares(self, other: MarginalLikelihood) -> bool:
@@ -107,9 +118,11 @@ class MarginalLikelihood:
         return len(self.unknown)
 
     def log_likelihood(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, " batch"]:
-        """``log p(y | theta)`` with everything else integrated out."""
+        """``log p(y | theta)`` with everything else integrated out; the cells of a start are among the readings."""
         misfit, log_det = self._evaluate(parameters)
-        return -0.5 * (misfit + log_det + (len(self.values) - self.trend.shape[1]) * math.log(2 * math.pi))
+        of_cells = 0.0 if self.conditioned is None else self.conditioned.log_evidence
+        constant = (len(self.values) - self.trend.shape[1]) * math.log(2 * math.pi)
+        return of_cells - 0.5 * (misfit + log_det + constant)
 
     def misfit(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, " batch"]:
         """Squared distance of the readings from their mean, in units of their covariance: if the parameters are right,
@@ -155,7 +168,10 @@ class MarginalLikelihood:
             trend = self._trend_coefficients(factors, residual)
             for own, generator in zip(found, generators, strict=True):
                 own.append(self._conditional_few(factors, residual, trend, generator, num))
-        return [(torch.cat([u for u, _ in own]), torch.cat([b for _, b in own])) for own in found]
+        joined = [(torch.cat([u for u, _ in own]), torch.cat([b for _, b in own])) for own in found]
+        if self.conditioned is None:
+            return joined
+        return [(u, self.conditioned.trend_of(u[:, -self.conditioned.num_unknown :])) for u, _ in joined]
 
     def _conditional_few(
         self,
@@ -181,7 +197,7 @@ class MarginalLikelihood:
         """The unknown part of a field's coefficients, as flat blocks in units; ``None`` where nothing is unknown."""
         start = 0
         for part, _ in self.unknown.parts:
-            stop = start + len(part.modes)
+            stop = start + part.num_unknown
             if part.field == field:
                 return part.block(whitened[:, start:stop], parameters)
             start = stop
@@ -256,13 +272,14 @@ class MarginalLikelihood:
         matrices need: one at a time, each would read the whole table of waves again."""
         batch = self.batch
         for some in parameters.split(max(batch, _MEANS_AT_ONCE)):
-            residual = self.values - self.known.mean(some) if self.known else self.values.expand(len(some), -1)
+            known = self.unknown if isinstance(self.unknown, ConditionedModes) else self.known
+            residual = self.values - known.mean(some) if known else self.values.expand(len(some), -1)
             yield from zip(some.split(batch), residual.split(batch), strict=True)
 
 
-def _make_form(name: str, unknown: UnknownModes | MappedModes, noise: Noise) -> GaussianForm:
+def _make_form(name: str, unknown: UnknownModes | MappedModes | ConditionedModes, noise: Noise) -> GaussianForm:
     if not len(unknown):
         return NoiseForm(noise)
-    if name == "covariance" or isinstance(unknown, MappedModes):
+    if name == "covariance" or not isinstance(unknown, UnknownModes):
         return CovarianceForm(unknown, noise)
     return InformationForm(unknown, noise)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError, UsageError
+from latentpde.estimators.exact.conditioned import ConditionedModes, ConditionedState
 from latentpde.estimators.exact.embedding import Embedding
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
@@ -25,6 +26,8 @@ from latentpde.estimators.exact.parameters import Level
 from latentpde.estimators.exact.priors import NOISE, Levels, Scales, basis_of, default_source, size_of, unknown_field
 from latentpde.estimators.exact.readings import Readings
 from latentpde.estimators.exact.responses import KnownState, Places, UnknownModes, UnknownPart
+from latentpde.estimators.exact.start import conditioned_first, conditioned_state
+from latentpde.estimators.exact.trends import trend_columns
 from latentpde.estimators.exact.units import Units
 from latentpde.grid import Grid, Mirror, mode_weights, wavenumbers
 from latentpde.latent import Latent
@@ -160,6 +163,7 @@ class Model:
         trend: str = "constant",
         form: str | None = None,
         units: Units | None = None,
+        noisy_start: bool = False,
     ) -> Model:
         """State and source are Gaussian fields with spectra; what lies beyond open edges is unknown like the rest.
 
@@ -174,27 +178,47 @@ class Model:
             trend: ``none``, ``constant`` or ``linear``.
             form: as that of `MarginalLikelihood`.
             units: of all of these.
+            noisy_start: whether somebody gave the noise of the initial state's cells.
         """
         source = source or default_source(latent, around.num_modes)
         basis = basis_of(source, around, grid.extent, latent.family.spacing)
         latent = replace(latent, num_modes=around.num_modes if basis is None else basis.along_y.shape[1])
         decoder = Decoder(latent, around.extent, velocity is not None, around.mirror, basis)
-        levels, places = Levels(latent), Places.of_table(readings)
+        levels, scales, middle = Levels(latent), Scales(readings, grid, latent), torch.tensor(grid.extent).double() / 2
+        cells = None if basis or not latent.family.order else conditioned_first(readings, middle, trend)
+        start = None
+        if cells is not None:  # they do not depend on the coefficients
+            start = conditioned_state(
+                readings.only(cells),
+                grid,
+                latent,
+                around,
+                initial or Matern(),
+                trend,
+                units is not None and not noisy_start,
+            )
+            readings, trend = readings.only(~cells), "none"
+        places = Places.of_table(readings)
         noise = levels.noise(readings.values, readings.noise_std, readings.groups, 0.0, readings.of_source)
-        scales = Scales(readings, grid, latent)
         fields = []
         if not (isinstance(source, WhiteBand) and source.num_modes == 0):
             fields.append(unknown_field("source", source, around, levels, scales, basis))
-        if latent.family.order:
+        if latent.family.order and start is None:
             fields.append(unknown_field("state", initial or Matern(), around, levels, scales))
         if velocity is not None:
             fields.append(unknown_field("velocity", velocity, around, levels, scales))
-        columns = _trend_columns(trend, readings.positions - torch.tensor(grid.extent, dtype=torch.float64) / 2)
-        columns = columns * ~readings.of_source[:, None]
-        mapped = basis is not None and fields
-        if mapped and bool((readings.cells > 0).any()):
-            raise UsageError("a source in another basis takes readings at points; these are means over cells (pooled)")
-        unknown = MappedModes(decoder, places, fields) if mapped else UnknownModes.of(latent, places, fields)
+        columns = trend_columns(trend, readings.positions - middle) * ~readings.of_source[:, None]
+        if start is not None:
+            start = start.ordered(latent, places, noise.least(size_of(readings.values)))
+            unknown = ConditionedModes.of(latent, places, fields, start)
+        elif basis is not None and fields:
+            if bool((readings.cells > 0).any()):
+                raise UsageError(
+                    "a source in another basis takes readings at points; these are means over cells (pooled)"
+                )
+            unknown = MappedModes(decoder, places, fields)
+        else:
+            unknown = UnknownModes.of(latent, places, fields)
         likelihood = MarginalLikelihood(readings.values, None, unknown, noise, columns, form)
         return cls(decoder, likelihood, tuple(levels), None, units, readings.order, of_source=readings.of_source)
 
@@ -221,9 +245,19 @@ class Model:
                 found[name] = type(part.spectrum).__name__
             elif part.field == "source":
                 found[name] = "WhiteBand"
+        if self.likelihood.conditioned is not None:
+            found["initial_levels"] = self._held_levels(self.likelihood.conditioned)
         found["level_bounds"] = {level.name: [level.lower, level.upper] for level in self.users_levels}
         found["level_bounds_from"] = {level.name: "the data" if level.guessed else "given" for level in self.levels}
         return found
+
+    def _held_levels(self, state: ConditionedState) -> dict[str, float]:
+        """Levels that were fitted to the cells of the start, in the user's units."""
+        units = torch.ones(state.at.shape[1]).double()
+        if self.units is not None:
+            units = self.units.of_parameters(state.level_names)
+        num = len(units) - len(state.level_names)
+        return dict(zip(state.level_names, (state.at[0] * units)[num:].tolist(), strict=True))
 
     @property
     def units_of_parameters(self) -> Float[Tensor, " parameter"]:
@@ -236,9 +270,10 @@ class Model:
         """What a log density of readings in the model's units lacks to one in the user's."""
         if self.units is None:
             return 0.0
-        num_trend = self.likelihood.trend.shape[1]
-        of_trend = float(torch.log(self.units.of_trend(num_trend)).sum())
-        return of_trend - float(torch.log(self._units_of_readings).sum())
+        start, num_trend = self.likelihood.conditioned, self.likelihood.trend.shape[1]
+        of_cells = 0.0 if start is None else start.num_cells * math.log(self.units.value)
+        of_trend = float(torch.log(self.units.of_trend(num_trend if start is None else start.num_trend)).sum())
+        return of_trend - of_cells - float(torch.log(self._units_of_readings).sum())
 
     @property
     def _units_of_readings(self) -> Float[Tensor, " reading"]:
@@ -263,7 +298,10 @@ class Model:
     def with_readings(self, readings: Readings) -> Model:
         """That of other readings at the same places and times, with the same noise: what was computed for these stays
         so."""
-        return replace(self, likelihood=self.likelihood.with_values(readings.values))
+        if self.likelihood.conditioned is None:
+            return replace(self, likelihood=self.likelihood.with_values(readings.values))
+        values, cells = readings.values, readings.order < 0
+        return replace(self, likelihood=self.likelihood.with_values(values[~cells], values[cells]))
 
     def shares(self, other: Model) -> bool:
         """Whether the other is one that `with_readings` made, of this or of the same."""
@@ -363,12 +401,6 @@ def _pack(latent: Latent, theta: Tensor, q: Tensor) -> Float[Tensor, "draw laten
     lower, upper = latent.bounds.unbind(-1)
     margin = _EDGE * (upper - lower)
     return latent.pack(torch.minimum(torch.maximum(theta, lower + margin), upper - margin), q)
-
-
-def _trend_columns(trend: str, positions: Float[Tensor, "reading 2"]) -> Float[Tensor, "reading column"]:
-    """One, and the distances from the middle of the rectangle."""
-    one = torch.ones((len(positions), 1), dtype=torch.float64)
-    return torch.cat([one, positions], dim=1)[:, : {"none": 0, "constant": 1, "linear": 3}[trend]]
 
 
 def _detail_variance(state: InitialState, case: Observation, decoder: Decoder) -> float:

@@ -66,6 +66,12 @@ class Noise:
         """With the variance of each reading multiplied by a factor."""
         return replace(self, known=self.known * factors, factor=self.factor * factors)
 
+    def least(self, size: float) -> float:
+        """About the smallest variance that a reading has, where readings vary by ``size``; a hundredth of that stands
+        for a level that is inferred."""
+        known = self.known + torch.where(self.column < 0, 0.0, self.factor * (1e-2 * size) ** 2)
+        return float(known.min())
+
     def with_extra(self, variance: float) -> Noise:
         """More of it in every reading."""
         return replace(self, known=self.known + variance)

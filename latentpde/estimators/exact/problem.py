@@ -34,6 +34,7 @@ class Problem:
         domain: the edges.
         units: of all of these; ``None`` for the user's.
         shortest: length that a prior was given; ``None`` where none was.
+        noisy_start: whether the noise of the initial state's cells was given.
     """
 
     readings: Readings
@@ -42,6 +43,7 @@ class Problem:
     domain: Domain
     units: Units | None
     shortest: float | None = None
+    noisy_start: bool = False
 
     @classmethod
     def of(
@@ -55,14 +57,16 @@ class Problem:
         """The problem of one case, with modes fine enough for the lengths that priors were given; in the user's units
         where nothing is to be inferred in others."""
         readings, domain = Readings.of(case, initial_noise_std), case.domain or Domain.periodic()
+        noisy = initial_noise_std > 0
         open_ended = [prior for prior in priors if prior is not None and prior.num_modes is None]
         lengths = [prior.shortest for prior in open_ended if prior.shortest is not None]
         shortest = min(lengths) if lengths else None
         if in_users_units:
-            return cls(readings, replace(case.grid, origin=(0.0, 0.0)), latent, domain, None, shortest)
+            return cls(readings, replace(case.grid, origin=(0.0, 0.0)), latent, domain, None, shortest, noisy)
         units = Units.of(readings, case.grid, latent.family)
         shortest = None if shortest is None else shortest / units.length
-        return cls(units.readings(readings), units.grid(case.grid), units.latent(latent), domain, units, shortest)
+        within = units.readings(readings), units.grid(case.grid), units.latent(latent)
+        return cls(*within, domain, units, shortest, noisy)
 
     def num_modes(self, *priors: Spectrum | None) -> int:
         """Modes per half axis of the block that the case needs, for these priors."""
@@ -93,6 +97,7 @@ class Problem:
             velocity=velocity,
             trend=trend,
             units=units,
+            noisy_start=self.noisy_start,
         )
 
     def is_like(self, other: Problem) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -73,6 +73,10 @@ class Readings:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def only(self, chosen: Bool[Tensor, " reading"]) -> Readings:
+        """Some of them."""
+        return Readings(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
 def _initial_cells(case: Observation, initial: Tensor, noise_std: float) -> tuple[Tensor, ...]:

@@ -234,6 +234,10 @@ class UnknownPart:
         return cls(field, modes, block_shape, modes.split / unit, unit, spectrum, extent, levels)
 
     @property
+    def num_unknown(self) -> int:
+        return len(self.modes)
+
+    @property
     def scale(self) -> Float[Tensor, " mode"]:
         """What a standard normal coefficient of each mode amounts to at a reading, before its response."""
         return self.modes.weight * self.modes.attenuation * self.unit * self.amplitude

@@ -10,6 +10,7 @@ not change.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from latentpde.estimators.exact.likelihood import MarginalLikelihood
 
 #: Share of the readings' noise variance below which what readings see of all directions left out stays, on average.
-NEGLIGIBLE = 1e-4
-_MOST_ROWS = 4096  # of readings, times coefficients, that directions are ordered by
+NEGLIGIBLE = 1e-5
+_NUM_ROWS, _ROWS_AT_ONCE = 4096, 256  # readings at coefficients of their own that directions are ordered by
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,28 +113,25 @@ class ConditionedState:
     def _values(self, whitened: Tensor) -> Tensor:
         return self.mean + whitened.real @ self.factor.T
 
-    def ordered(
-        self, latent: Latent, places: Places, noise_variance: float, negligible: float = NEGLIGIBLE
-    ) -> ConditionedState:
+    def ordered(self, latent: Latent, places: Places, noise_variance: float) -> ConditionedState:
         """The same, with the columns of the factor in the order of what readings see of them.
 
         Args:
             latent: the family, and its coefficients' bounds.
             places: of the readings.
             noise_variance: of the readings, about as small as it can be.
-            negligible: share of it.
         """
-        theta = box_points(latent.bounds)
-        every = max(1, len(places.positions) * len(theta) // _MOST_ROWS)
-        seen = Heard.of(latent.family, self, places.only(torch.arange(0, len(places.positions), every)))
+        seen, num = Heard.of(latent.family, self, places), len(places.positions)
+        theta = box_points(latent.bounds, _NUM_ROWS)
+        which = torch.arange(len(theta)) * 7919 % num  # a prime: readings take turns, whatever the order of the points
         total = torch.zeros_like(self.factor)
         with torch.no_grad():
-            for row in theta.split(1):
-                rows = seen.rows(row)[0]
-                total += rows.T @ rows / (len(rows) * len(theta))
+            for few, own in zip(theta.split(_ROWS_AT_ONCE), which.split(_ROWS_AT_ONCE), strict=True):
+                rows = seen.rows_of(few, own)
+                total += rows.T @ rows / len(theta)
             power, turn = torch.linalg.eigh(self.factor.T @ total @ self.factor)
         left = power.clamp(min=0).cumsum(0)  # by all columns up to each, the least first
-        num_seen = max(1, int((left > negligible * noise_variance).sum()))
+        num_seen = max(1, int((left > NEGLIGIBLE * noise_variance).sum()))
         return replace(self, factor=self.factor @ turn.flip(-1), num_seen=num_seen)
 
 
@@ -190,6 +188,14 @@ class Heard:
         rows = torch.view_as_real(heard).flatten(-2)
         return torch.cat([rows, self.trend.expand(len(rows), -1, -1)], dim=-1) if self.trend.shape[1] else rows
 
+    def rows_of(
+        self, parameters: Float[Tensor, "row parameter"], readings: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row unknown"]:
+        """Those of some readings, each at parameters of its own."""
+        response = self._responses(parameters)[torch.arange(len(readings)), self._times[readings]]
+        heard = (response * self.waves[readings]).conj().resolve_conj()
+        return torch.cat([torch.view_as_real(heard).flatten(1), self.trend[readings]], dim=1)
+
     def mean(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, "batch reading"]:
         """What readings see of the state's and the trend's mean."""
         num, mean = 2 * len(self.state.modes), self.state.mean
@@ -214,6 +220,8 @@ class ConditionedModes:
         self.family, self.places = latent.family, heard.places
         self.parts: list[tuple[UnknownPart | ConditionedState, Wavenumbers]] = [*others.parts, (self.state, heard.k)]
         self._signal = signal_of(others) if len(others) else None
+        self._factor = self.state.factor[:, : self.state.num_seen].contiguous()
+        self._last = threading.local()  # halves of a search run side by side
         of_others = 0 if self._signal is None else self._signal.num_values
         self.num_values = max(2 * heard.waves.numel(), of_others)
 
@@ -279,4 +287,11 @@ class ConditionedModes:
         return own + self.others.prior_variance(parameters) if len(self.others) else own
 
     def _seen(self, parameters: Tensor) -> Float[Tensor, "batch reading seen"]:
-        return self.heard.rows(parameters) @ self.state.factor[:, : self.state.num_seen]
+        """What readings see of the unknowns; a draw asks for it several times at the same parameters."""
+        if parameters.requires_grad:
+            return self.heard.rows(parameters) @ self._factor
+        last = getattr(self._last, "found", None)
+        if last is None or not torch.equal(last[0], parameters):
+            last = parameters.clone(), self.heard.rows(parameters) @ self._factor
+            self._last.found = last
+        return last[1]

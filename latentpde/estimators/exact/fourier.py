@@ -196,10 +196,10 @@ def relevant_modes(
     return relevant & (amplitude > 0)
 
 
-def box_points(bounds: Float[Tensor, "coefficient 2"]) -> Float[Tensor, "point coefficient"]:
+def box_points(bounds: Float[Tensor, "coefficient 2"], num_inside: int = 16) -> Float[Tensor, "point coefficient"]:
     """Corners of the coefficients' box, and points inside."""
     corners = torch.cartesian_prod(*bounds).reshape(-1, len(bounds))
-    inside = torch.quasirandom.SobolEngine(len(bounds), seed=0).draw(16, dtype=torch.float64)
+    inside = torch.quasirandom.SobolEngine(len(bounds), seed=0).draw(num_inside, dtype=torch.float64)
     return torch.cat([corners, bounds[:, 0] + inside * (bounds[:, 1] - bounds[:, 0])])
 
 

@@ -19,7 +19,6 @@ say of these levels, little beside hundreds of cells, is left out.
 
 from __future__ import annotations
 
-
 import numpy as np
 import torch
 from jaxtyping import Bool, Float

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Complex, Float, Int
@@ -23,17 +23,26 @@ from latentpde.estimators.exact.covariances import signal_of
 from latentpde.estimators.exact.fourier import Modes, as_wavenumbers, box_points
 from latentpde.estimators.exact.responses import Places, UnknownModes, UnknownPart
 from latentpde.estimators.exact.trends import trend_columns
+from latentpde.estimators.exact.units import Units
 from latentpde.grid import Wavenumbers
 from latentpde.latent import Latent
 from latentpde.pde import Family
 from latentpde.spectra import Spectrum
 
-if TYPE_CHECKING:
-    from latentpde.estimators.exact.likelihood import MarginalLikelihood
-
 #: Share of the readings' noise variance below which what readings see of all directions left out stays, on average.
 NEGLIGIBLE = 1e-5
 _NUM_ROWS, _ROWS_AT_ONCE = 4096, 256  # readings at coefficients of their own that directions are ordered by
+
+
+@runtime_checkable
+class Cells(Protocol):
+    """The likelihood of the levels of the state's prior, given cells of its start."""
+
+    values: Tensor
+
+    def log_likelihood(self, parameters: Tensor) -> Tensor: ...
+
+    def with_values(self, values: Tensor) -> Cells: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +72,7 @@ class ConditionedState:
     spectrum: Spectrum
     trend: str
     middle: Float[Tensor, " 2"]
-    cells: MarginalLikelihood
+    cells: Cells
     at: Float[Tensor, "1 parameter"]
     gain: Float[Tensor, "unknown cell"]
     factor: Float[Tensor, "unknown unknown2"]
@@ -98,6 +107,11 @@ class ConditionedState:
     @property
     def num_trend(self) -> int:
         return self.num_unknown - 2 * len(self.modes)
+
+    def held_levels(self, units: Units | None) -> dict[str, float]:
+        """Levels that were fitted to the cells, in the user's units."""
+        values = self.at[0] if units is None else self.at[0] * units.of_parameters(self.level_names)
+        return dict(zip(self.level_names, values[len(values) - len(self.level_names) :].tolist(), strict=True))
 
     def block(
         self, whitened: Complex[Tensor, "batch unknown"], parameters: Float[Tensor, "batch parameter"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -13,17 +13,20 @@ from torch import Tensor
 from latentpde.estimators.exact.fourier import as_wavenumbers, fold, phases
 from latentpde.estimators.exact.responses import UnknownModes, UnknownPart, squared
 
-if TYPE_CHECKING:
-    from latentpde.estimators.exact.conditioned import ConditionedModes
-    from latentpde.estimators.exact.mapped import MappedModes
-
 # How many times the pairs of readings the pairs of displacements may be before modes are the cheaper way.
 _DENSE_ENOUGH = 2.0
 
 
-def signal_of(
-    unknown: UnknownModes | MappedModes | ConditionedModes,
-) -> DisplacementTable | ModeProducts | MappedModes | ConditionedModes:
+@runtime_checkable
+class Signal(Protocol):
+    """The readings' covariance without noise."""
+
+    num_values: int
+
+    def covariance(self, parameters: Tensor) -> Float[Tensor, "batch reading reading2"]: ...
+
+
+def signal_of(unknown: UnknownModes | Signal) -> Signal:
     """The cheaper way to the readings' covariance: by displacements where few snapshots share their places, all see
     the same of a mode and there are no walls, else by modes."""
     if not isinstance(unknown, UnknownModes):

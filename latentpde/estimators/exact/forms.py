@@ -24,7 +24,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.estimators.exact.conditioned import ConditionedModes
-from latentpde.estimators.exact.covariances import signal_of
+from latentpde.estimators.exact.covariances import Signal, signal_of
 from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.noise import Noise
 from latentpde.estimators.exact.responses import UnknownModes
@@ -149,15 +149,6 @@ class CovarianceForm:
 
     def with_noise(self, noise: Noise) -> CovarianceForm:
         return CovarianceForm(self.unknown, noise, self._signal)
-
-
-@runtime_checkable
-class Signal(Protocol):
-    """The readings' covariance without noise."""
-
-    num_values: int
-
-    def covariance(self, parameters: Tensor) -> Float[Tensor, "batch reading reading2"]: ...
 
 
 class CovarianceFactors:

@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from latentpde.decoder import Decoder
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.subgrid import Subgrid
-from latentpde.grid import Grid, Mirror, pooling_attenuation, unpool_spectrum
+from latentpde.grid import Grid, Mirror, mode_weights, pooling_attenuation, unpool_spectrum, wavenumbers
 from latentpde.observation import Observation
 
 
@@ -107,3 +108,15 @@ class InitialState:
         if self.unpooled:
             block = block * pooling_attenuation(self.grid, self.pooling)
         return self.coarse + self.grid.synthesise(block)
+
+
+def detail_variance(state: InitialState, case: Observation, decoder: Decoder) -> float:
+    """Variance that structure below the coarse cell adds to a reading of the true field."""
+    power = state.detail_power
+    if case.observed == "lowres-solve" or power is None:
+        return 0.0
+    middle = decoder.latent.bounds.mean(-1)[None]
+    k = wavenumbers((power.shape[-2], power.shape[-1]), decoder.extent)
+    response = decoder.latent.family.state_response(k, case.times[-1:], middle).abs() ** 2
+    weight = mode_weights(power.shape[-1])
+    return float((weight * power * response.reshape(power.shape)).sum())

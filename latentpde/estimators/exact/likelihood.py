@@ -272,9 +272,13 @@ class MarginalLikelihood:
         matrices need: one at a time, each would read the whole table of waves again."""
         batch = self.batch
         for some in parameters.split(max(batch, _MEANS_AT_ONCE)):
-            known = self.unknown if isinstance(self.unknown, ConditionedModes) else self.known
-            residual = self.values - known.mean(some) if known else self.values.expand(len(some), -1)
+            residual = (self.values - self.mean(some)).expand(len(some), -1)
             yield from zip(some.split(batch), residual.split(batch), strict=True)
+
+    def mean(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, "#batch reading"]:
+        """What the readings would be without noise, without a trend and without anything unknown."""
+        known = self.unknown if isinstance(self.unknown, ConditionedModes) else self.known
+        return known.mean(parameters) if known else torch.zeros_like(self.values)[None]
 
 
 def _make_form(name: str, unknown: UnknownModes | MappedModes | ConditionedModes, noise: Noise) -> GaussianForm:

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError, UsageError
-from latentpde.estimators.exact.conditioned import ConditionedModes, ConditionedState
+from latentpde.estimators.exact.conditioned import ConditionedModes
 from latentpde.estimators.exact.embedding import Embedding
-from latentpde.estimators.exact.initial_state import InitialState
+from latentpde.estimators.exact.initial_state import InitialState, detail_variance
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.parameters import Level
@@ -29,7 +29,7 @@ from latentpde.estimators.exact.responses import KnownState, Places, UnknownMode
 from latentpde.estimators.exact.start import conditioned_first, conditioned_state
 from latentpde.estimators.exact.trends import trend_columns
 from latentpde.estimators.exact.units import Units
-from latentpde.grid import Grid, Mirror, mode_weights, wavenumbers
+from latentpde.grid import Grid, Mirror
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.spectra import Matern, Spectrum, WhiteBand
@@ -127,7 +127,7 @@ class Model:
         levels, places = Levels(latent), Places.of(case)
         values, std = case.values[0][case.mask[0]], case.noise_std[0][case.mask[0]]
         noise = levels.noise(
-            values, std, torch.zeros_like(std, dtype=torch.long), _detail_variance(state, case, decoder)
+            values, std, torch.zeros_like(std, dtype=torch.long), detail_variance(state, case, decoder)
         )
         fields = [UnknownPart.paper_source(latent, case, mirror)] if latent.num_modes else []
         scales = Scales(Readings.of(case), case.grid, latent)
@@ -246,18 +246,10 @@ class Model:
             elif part.field == "source":
                 found[name] = "WhiteBand"
         if self.likelihood.conditioned is not None:
-            found["initial_levels"] = self._held_levels(self.likelihood.conditioned)
+            found["initial_levels"] = self.likelihood.conditioned.held_levels(self.units)
         found["level_bounds"] = {level.name: [level.lower, level.upper] for level in self.users_levels}
         found["level_bounds_from"] = {level.name: "the data" if level.guessed else "given" for level in self.levels}
         return found
-
-    def _held_levels(self, state: ConditionedState) -> dict[str, float]:
-        """Levels that were fitted to the cells of the start, in the user's units."""
-        units = torch.ones(state.at.shape[1]).double()
-        if self.units is not None:
-            units = self.units.of_parameters(state.level_names)
-        num = len(units) - len(state.level_names)
-        return dict(zip(state.level_names, (state.at[0] * units)[num:].tolist(), strict=True))
 
     @property
     def units_of_parameters(self) -> Float[Tensor, " parameter"]:
@@ -401,15 +393,3 @@ def _pack(latent: Latent, theta: Tensor, q: Tensor) -> Float[Tensor, "draw laten
     lower, upper = latent.bounds.unbind(-1)
     margin = _EDGE * (upper - lower)
     return latent.pack(torch.minimum(torch.maximum(theta, lower + margin), upper - margin), q)
-
-
-def _detail_variance(state: InitialState, case: Observation, decoder: Decoder) -> float:
-    """Variance that structure below the coarse cell adds to a reading of the true field."""
-    power = state.detail_power
-    if case.observed == "lowres-solve" or power is None:
-        return 0.0
-    middle = decoder.latent.bounds.mean(-1)[None]
-    k = wavenumbers((power.shape[-2], power.shape[-1]), decoder.extent)
-    response = decoder.latent.family.state_response(k, case.times[-1:], middle).abs() ** 2
-    weight = mode_weights(power.shape[-1])
-    return float((weight * power * response.reshape(power.shape)).sum())

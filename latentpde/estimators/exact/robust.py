@@ -83,13 +83,10 @@ def best_of_sweep(
     scores, batch = [], max(1, _BATCH_VALUES // max(len(chosen) ** 2, len(chosen) * _NUM_FACTORS))
     with torch.no_grad():
         for some in parameters.at(points).split(batch):
-            known = likelihood.known
-            mean = known.mean(some)[:, chosen] if known else torch.zeros((len(some), len(chosen)), dtype=torch.float64)
+            residual = (likelihood.values - likelihood.mean(some)).expand(len(some), -1)[:, chosen]
             covariance = signal.covariance(some) if signal else torch.zeros((), dtype=torch.float64)
             noise = torch.atleast_2d(likelihood.noise.only(chosen).variance(some)).expand(len(some), -1)
-            score = _left_out_score(
-                likelihood.values[chosen] - mean, covariance, noise, likelihood.trend[chosen], may_lie[chosen]
-            )
+            score = _left_out_score(residual, covariance, noise, likelihood.trend[chosen], may_lie[chosen])
             scores.append(score + parameters.log_density(some))
     best = int(torch.cat(scores).nan_to_num(nan=-torch.inf).argmax())
     return parameters.at(points[best : best + 1])

@@ -12,7 +12,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 TARGET = Path(__file__).parents[1] / "docs" / "images" / "page.png"
-_SIZE = {"width": 1280, "height": 900}
+_WIDTH, _HEIGHT = 1280, 900
 _PLACE = (0.62, 0.12)  # of the new sensor: shares of the map from the left and from the top
 _SERVE = [sys.executable, "-c", "from latentpde.cli import main; main()", "serve", "--port", "0"]
 
@@ -21,7 +21,7 @@ def screenshot(address: str) -> bytes:
     """The page of a server after a click on its map, as PNG."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport=_SIZE, reduced_motion="reduce")
+        page = browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT}, reduced_motion="reduce")
         page.goto(address)
         page.wait_for_selector("#stage[data-pictures]")
         box = page.locator("#stage").bounding_box()

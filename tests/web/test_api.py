@@ -65,6 +65,7 @@ def test_the_truth_is_not_told_unless_asked_for(client):
     assert picture["scores"] is None
 
 
+@pytest.mark.slow
 def test_the_same_scene_gives_the_same_bits(server):
     """From another process too, which has computed nothing before."""
     import httpx
@@ -95,7 +96,7 @@ def test_suggests_a_place_away_from_the_sensors(client):
     assert min(distances) > 0.03
 
 
-@pytest.mark.parametrize("resolution", [64, 256])
+@pytest.mark.parametrize("resolution", [64, pytest.param(256, marks=pytest.mark.slow)])
 def test_resolution_is_of_the_same_field(client, resolution):
     picture, other = ask(client), ask(client, resolution=resolution)
     fine, coarse = sorted((array(p["layers"]["mean"]) for p in (picture, other)), key=len, reverse=True)

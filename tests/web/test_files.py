@@ -88,30 +88,24 @@ HOSTILE = {
 }
 
 
-@pytest.fixture(scope="module")
-def hostile_client():
-    with serving("--workers", "1") as address, httpx.Client(base_url=address, timeout=90) as client:
-        yield client
-
-
 @pytest.mark.parametrize(("content", "name"), HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_files_are_refused(hostile_client, content, name):
-    answer = send(hostile_client, content, name)
+def test_hostile_files_are_refused(client, content, name):
+    answer = send(client, content, name)
     assert answer.status_code == 400 or not answer.json()["checked"]["works"], answer.text
     assert "/tmp" not in answer.text
     assert "Traceback" not in answer.text
     if answer.status_code == 201:
-        hostile_client.delete(f"/api/files/{answer.json()['id']}")
+        client.delete(f"/api/files/{answer.json()['id']}")
 
 
-def test_links_out_of_a_netcdf_file_are_not_followed(hostile_client, tmp_path):
+def test_links_out_of_a_netcdf_file_are_not_followed(client, tmp_path):
     import h5py
 
     path = tmp_path / "links.nc"
     with h5py.File(path, "w") as file:
         file["observed"] = h5py.ExternalLink("/etc/hostname", "/")
         file.create_dataset("initial", (16,), "u1", external=[("/etc/passwd", 0, 16)])
-    answer = send(hostile_client, path.read_bytes(), "links.nc")
+    answer = send(client, path.read_bytes(), "links.nc")
     assert answer.status_code == 400
     assert "root" not in answer.text
 

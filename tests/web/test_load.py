@@ -72,8 +72,10 @@ def test_fifty_users_at_once_are_all_answered_in_bounded_memory(record_property)
 
 
 @pytest.mark.browser
-def test_pictures_come_in_time(visit, record_property):
-    """The first picture after the page is opened, and one after a sensor moved; neither was asked for before."""
+def test_pictures_come_in_time(visit, client, record_property):
+    """Of a server that is up: the first picture after the page is opened, and those after a sensor moved, none of which
+    was asked for before."""
+    assert client.get("/api/catalogue").status_code == 200
     here = visit()
     page = here.open("#example=37")
     first = page.evaluate("performance.getEntriesByName('first picture')[0].startTime")

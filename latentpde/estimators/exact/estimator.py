@@ -51,7 +51,7 @@ from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.problem import Problem, models_of
 from latentpde.estimators.exact.robust import robust_search
 from latentpde.estimators.exact.samples import ParameterSamples
-from latentpde.estimators.exact.sampling import Inspect, Sampler
+from latentpde.estimators.exact.sampling import MOST_VALUES, NUM_IN_PART, Inspect, Sampler
 from latentpde.estimators.exact.search import Effort, WeightedSamples
 from latentpde.estimators.exact.widening import TooNarrow, require_wide, widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
@@ -67,6 +67,9 @@ from latentpde.validation import NotNegative, Positive, Real
 _OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algebra; of an evaluation: for an estimate
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _MOST_WIDENINGS = 3
+# For an estimate, too: what levels and gradients add to an evaluation, rows of the largest matrix that is factorised
+# for many readings, and searches until outliers are settled.
+_SLOPE_SECONDS, _MOST_ROWS, _SEARCHES_OF_ROBUST = 1.5e-3, 800, 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,13 +125,26 @@ class Exact(Estimator):
     def needs(self, observation: Observation, latent: Latent, num_draws: int) -> Needs:
         num_readings = int(observation.num_readings.max())
         num_nodes = num_draws + self.num_mean_nodes + self.num_spread_draws
-        num_operations = num_readings**3 / 3 + 12 * num_readings * latent.num_source
-        one_evaluation = max(num_operations / _OPERATIONS_PER_SECOND, _LEAST_SECONDS)
-        num_evaluations = 2 * self.sweep + 10 * self.target + num_nodes
+        seconds = self._search_seconds(observation, latent, num_readings, num_nodes)
         return Needs(
             memory=40 * observation.num_cases * num_nodes * latent.size + 256 * num_readings * latent.num_source,
-            seconds=observation.num_cases * num_evaluations * one_evaluation,
+            seconds=observation.num_cases * seconds * (_SEARCHES_OF_ROBUST if self.robust else 1),
         )
+
+    def _search_seconds(self, observation: Observation, latent: Latent, num_readings: int, num_nodes: int) -> float:
+        """About what the search of one case takes. Without a start it climbs by gradients, and sees a part of many
+        readings first."""
+
+        def evaluation(num: int) -> float:
+            return max((num**3 / 3 + 12 * num * latent.num_source) / _OPERATIONS_PER_SECOND, _LEAST_SECONDS)
+
+        num_evaluations = 2 * self.sweep + 10 * self.target + num_nodes
+        if observation.has_whole_initial and not (observation.domain or Domain.periodic()).is_open:
+            return num_evaluations * evaluation(num_readings)
+        if num_readings**2 <= MOST_VALUES:
+            return num_evaluations * (_SLOPE_SECONDS + 2 * evaluation(num_readings))
+        with_a_part = num_evaluations * (_SLOPE_SECONDS + 2 * evaluation(NUM_IN_PART)) / 2
+        return with_a_part + (num_nodes + self.target) * 2 * evaluation(min(num_readings, _MOST_ROWS))
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False

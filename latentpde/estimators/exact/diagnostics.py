@@ -9,8 +9,8 @@ from torch import Tensor
 
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.parameters import Parameters
-from latentpde.estimators.exact.posterior import MOST_PRIOR_TO_NOISE
 from latentpde.estimators.exact.search import WeightedSamples
+from latentpde.estimators.exact.warnings import MOST_PRIOR_TO_NOISE
 from latentpde.grid import wavenumbers
 from latentpde.posterior.adequacy import FALSE_ALARM, Check, combined
 

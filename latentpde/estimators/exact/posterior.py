@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,26 +18,17 @@ from latentpde.estimators.exact.drawn import MovedDraws
 from latentpde.estimators.exact.left_out import left_out_table, set_aside_table
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.samples import ParameterSamples
+from latentpde.estimators.exact.warnings import warnings_of_comparisons, warnings_of_run
 from latentpde.grid import Grid, at_points, average_pool, resample
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import CHUNK_VALUES, InitialStates, LatentPosterior
-from latentpde.posterior.adequacy import (
-    CLEAR,
-    EVERY_RUN,
-    FALSE_ALARM,
-    TURNS,
-    Check,
-    against_gaussian_process,
-    if_turned,
-    sentences,
-)
+from latentpde.posterior.adequacy import EVERY_RUN, Check
 from latentpde.posterior.spread import Spread, spread_over_draws, std_over_draws
 
 if TYPE_CHECKING:
     import xarray as xr
 
-MOST_PRIOR_TO_NOISE = 1e13  # variance of the field under the prior; beyond, its posterior is lost to rounding
 _NODES_AT_ONCE = 16  # small enough for caches
 
 
@@ -378,35 +368,8 @@ class ExactPosterior(LatentPosterior):
         }
 
     def warnings(self, case: int) -> list[str]:
-        return [*self._warnings_of_comparisons(case), *self._own_warnings(case)]
-
-    def _warnings_of_comparisons(self, case: int) -> list[str]:
-        """Those of `latentpde.check_model`, where it was asked for."""
-        if "log_odds_gaussian_process" not in self.diagnostics:
-            return []
-        against, turned, how = (
-            float(self.diagnostics[name][case]) for name in ("log_odds_gaussian_process", "log_odds_turned", "turned")
-        )
-        said = [] if math.isnan(against) or against >= CLEAR else [against_gaussian_process(against)]
-        return said if math.isnan(turned) else [*if_turned(turned, TURNS[int(how)]), *said]
-
-    def _own_warnings(self, case: int) -> list[str]:
         notes = {name: value[case] for name, value in self.diagnostics.items()}
-        if notes["trusted"]:
-            return []
-        if notes["prior_to_noise"] >= MOST_PRIOR_TO_NOISE:
-            return [
-                f"The prior allows fields whose variance is {notes['prior_to_noise']:.0e} times that of the noise, and "
-                "double precision cannot tell what the readings leave of them: mean and spread are rounding errors. "
-                "Some coefficient lets a part of the field grow almost without limit, as k near 0 does in helmholtz; "
-                "raise its lower bound."
-            ]
-        if notes["p_model"] < FALSE_ALARM:
-            return sentences(self.checks(case))
-        return [
-            f"The search for the coefficients did not settle: {notes['effective_sample_size']:.0f} effective samples, "
-            f"log evidences {notes['evidence_gap']:.1f} apart. Narrow the bounds, or raise the option sweep."
-        ]
+        return [*warnings_of_comparisons(notes), *warnings_of_run(notes, lambda: self.checks(case))]
 
     def source_means(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
         # the source is linear in the latent

@@ -59,6 +59,9 @@ _PAPER = (
 _OURS = (
     Regime("decay", "advection_diffusion_decay", ((-2.0, 2.0), (-2.0, 2.0), (0.01, 0.20), (0.0, 4.0)), 0.40),
     Regime("screened_poisson", "screened_poisson", ((0.02, 0.5), (0.1, 1.0), (0.0, 3.141592653589793)), 0.50),
+    Regime("heat", "heat", ((0.01, 0.3),), 0.40),
+    Regime("poisson", "poisson", ((0.1, 1.0),), 0.50),
+    Regime("time_harmonic", "time_harmonic", ((0.5, 1.5), (0.5, 2.0)), 0.50),
     Regime("telegraph", "telegraph", ((0.2, 2.5), (0.0, 20.0)), 0.50),
     Regime("fractional_diffusion", "fractional_diffusion", ((0.005, 0.3), (0.6, 2.0), (0.0, 2.0)), 0.40),
 )

@@ -26,10 +26,7 @@ def refuses(method, family):
 
 
 @every_method
-@pytest.mark.parametrize(
-    "regime",
-    ["balanced", "decay", "klein_gordon", "helmholtz", "screened_poisson", "telegraph", "fractional_diffusion"],
-)
+@pytest.mark.parametrize("regime", {regime.family: regime.name for regime in regimes}.values())
 def test_every_method_works_for_every_family(method, regime):
     assert {r.family for r in regimes} == set(families.names()), "add a regime for the new family"
     data = observation(regime=regime)

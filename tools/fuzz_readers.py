@@ -199,12 +199,13 @@ def _options_seeds(folder: Path) -> list[bytes]:
 
 def _read_options(data: bytes, folder: Path) -> None:
     """A method in the first line, then its options and bounds, as the command line has them."""
-    from latentpde.cli.options import parse_bounds, parse_options
+    from latentpde.cli.model import model_settings
+    from latentpde.cli.options import parse_options
     from latentpde.estimators import make_estimator
 
     method, *items = data.decode("utf-8", "surrogateescape").split("\n")
     bounds = [item for item in items if item.count(":") == 1 and "{" not in item]
-    parse_bounds(bounds)
+    model_settings(bounds=bounds)
     make_estimator(method, **parse_options(method, [item for item in items if item not in bounds]))
 
 

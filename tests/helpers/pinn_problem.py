@@ -18,6 +18,9 @@ DIFFERENTIAL = (
     "helmholtz",
     "screened_poisson",
     "telegraph",
+    "heat",
+    "poisson",
+    "time_harmonic",
 )
 QUICK = {"method": "pinn", "num_steps": 5, "num_collocation": 16, "num_initial": 16}
 

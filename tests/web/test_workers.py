@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -16,6 +17,12 @@ from latentpde.web.settings import MEGABYTE, Settings
 from latentpde.web.workers import Busy, Limits, Pool, Unable, Worker, start_method
 
 SCENE = {"scene": OPENING.model_dump(mode="json")}
+
+
+def run_in_thread(work):
+    """The result of a coroutine; in a thread of its own, since a browser of other tests keeps a loop in this one."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, work).result()
 
 
 @contextmanager
@@ -50,7 +57,7 @@ def test_work_that_needs_too_much_memory_is_given_up():
     scene = SCENE["scene"] | {"resolution": 256, "seed": 17}
     try:
         with pytest.raises(Unable, match="memory"):
-            asyncio.run(worker.run("picture", {"scene": scene}, 60))
+            run_in_thread(worker.run("picture", {"scene": scene}, 60))
     finally:
         worker.end()
 
@@ -65,7 +72,7 @@ def test_a_worker_that_takes_too_long_is_ended_and_replaced():
         assert second.is_alive
 
     with started(scene_seconds=0.001) as pool:
-        asyncio.run(visit(pool))
+        run_in_thread(visit(pool))
 
 
 def test_a_worker_that_dies_is_replaced_before_anybody_notices():
@@ -77,7 +84,7 @@ def test_a_worker_that_dies_is_replaced_before_anybody_notices():
         assert b"examples" in await pool.run("catalogue", {})
 
     with started() as pool:
-        asyncio.run(visit(pool))
+        run_in_thread(visit(pool))
 
 
 def test_a_full_line_turns_the_next_away_and_answers_the_others():
@@ -86,7 +93,7 @@ def test_a_full_line_turns_the_next_away_and_answers_the_others():
         return await asyncio.gather(*asked, return_exceptions=True), await pool.run("catalogue", {})
 
     with started(max_waiting=3) as pool:
-        answers, later = asyncio.run(visit(pool))
+        answers, later = run_in_thread(visit(pool))
     assert [isinstance(answer, Busy) for answer in answers] == [False] * 4 + [True] * 2  # one is served, three wait
     assert len({*answers[:4], later}) == 1  # and the line is open again
 

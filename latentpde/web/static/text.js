@@ -85,6 +85,9 @@ export const TEXT = {
   regime_helmholtz: "Steady state (Helmholtz)",
   regime_decay: "Wind and decay",
   regime_screened_poisson: "Screened Poisson",
+  regime_heat: "Heat",
+  regime_poisson: "Poisson",
+  regime_time_harmonic: "Waves of one frequency",
   regime_telegraph: "Damped waves (telegraph)",
   regime_fractional_diffusion: "Fractional diffusion",
 

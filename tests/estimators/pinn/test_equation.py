@@ -55,6 +55,8 @@ def test_the_residual_vanishes_on_exact_solutions(family):
         right = series(latent.source_spectrum(latent.split(z)[1]), point[1:])
         if not family.order:
             right = right + series(u0_hat, point[1:])
+        if family.name == "poisson":  # on a torus it leaves the mean of its right-hand side out
+            right = right - (u0_hat[0, 0] + latent.source_spectrum(latent.split(z)[1])[0, 0]).real
         torch.testing.assert_close(left, equation.time_scale * right, rtol=1e-7, atol=1e-8)
 
 

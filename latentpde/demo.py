@@ -33,7 +33,7 @@ def run_demo(folder: str | Path, *, method: str, seed: int = 0, show_progress: b
         check_writable(target)
     with as_file(files("latentpde") / "data" / "demo.nc") as path:
         cases = open_cases(path)
-    posterior = reconstruct(cases, domain="periodic", method=method, seed=seed, show_progress=show_progress)
+    posterior = reconstruct(cases, method=method, seed=seed, show_progress=show_progress)
     summary = Summary.of(posterior, draws_of=[0])
     out = summary_to_dataset(posterior, summary, keep_draws=posterior.has_spread)
     with ExitStack() as stack:  # all of it is made before any is put in place

@@ -11,8 +11,9 @@ from latentpde.frame import Clock
 from latentpde.quantities import TIMES, short_unit
 
 _SINCE = re.compile(r"\s*(\w+)\s+since\s+(.+?)\s*")
-#: The unit of dates that lie so many seconds apart, from the first to the last, at most.
-_UNITS = ((600.0, "s"), (3 * 3600.0, "min"), (10 * 86400.0, "h"))
+#: The unit of dates that lie at least so many seconds apart, one from the next; or else at most so many altogether.
+_BY_STEP = ((0.9 * 86400.0, "d"), (0.9 * 3600.0, "h"))
+_BY_SPAN = ((600.0, "s"), (3 * 3600.0, "min"), (10 * 86400.0, "h"))
 
 
 def clock_of_dates(moments: np.ndarray, name: str, unit: str | None = None) -> tuple[Clock, np.ndarray]:
@@ -25,15 +26,25 @@ def clock_of_dates(moments: np.ndarray, name: str, unit: str | None = None) -> t
     Args:
         moments: in UTC.
         name: the user's name of them.
-        unit: that the numbers are to have; by default one that suits the time from the first to the last.
+        unit: that the numbers are to have; by default the usual one: hours of hourly readings, days of daily ones.
     """
     epoch = moments.min()
-    span = float((moments.max() - epoch) / np.timedelta64(1, "ns")) * 1e-9
-    chosen = next((own for most, own in _UNITS if span <= most), "d") if unit is None else short_unit(unit, TIMES)
+    chosen = _usual_unit(moments) if unit is None else short_unit(unit, TIMES)
     if chosen is None:
         raise UsageError(f"dates can be counted in {', '.join(TIMES)}; got the unit {unit!r}")
     numbers = (moments - epoch) / np.timedelta64(1, "ns") * 1e-9 / TIMES[chosen][0]
     return Clock(name, chosen, epoch), np.asarray(numbers, dtype=float)
+
+
+def _usual_unit(moments: np.ndarray) -> str:
+    """What people count such dates in: by the usual step from one to the next, or where that is short by the span."""
+    steps = np.diff(np.unique(moments)) / np.timedelta64(1, "ns") * 1e-9
+    if not len(steps):
+        return "h"
+    for least, unit in _BY_STEP:
+        if np.median(steps) >= least:
+            return unit
+    return next((unit for most, unit in _BY_SPAN if steps.sum() <= most), "d")
 
 
 def clock_of_numbers(numbers: np.ndarray, name: str, unit: str, origin: str) -> tuple[Clock, np.ndarray]:

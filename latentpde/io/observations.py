@@ -136,7 +136,7 @@ def observation_from_dataset(
         observed=kind,  # pyright: ignore[reportArgumentType]
         fine_initial=None if fine_initial is None else _fine_initial(fine_initial, observed, grid),
         initial_velocity=_velocity(dataset, observed),
-        domain=attributes.settings.domain or _around_the_globe(frame),
+        domain=attributes.settings.domain or _around_the_globe(frame) or _simulated(attributes),
         settings=attributes.settings,
         keep_outliers=keep_outliers,
         **known,
@@ -196,6 +196,11 @@ def _around_the_globe(frame: Frame | None) -> Domain | None:
     """Longitudes all around the globe close on themselves; of other axes nothing is known."""
     is_band = frame is not None and frame.projection is not None and frame.projection.is_band
     return Domain(x="periodic") if is_band else None
+
+
+def _simulated(attributes: Attributes) -> Domain | None:
+    """The torus of the simulator, whose files name a regime; those that it wrote first do not name their edges."""
+    return Domain.periodic() if attributes.regime else None
 
 
 def _fine_initial(array: xr.DataArray, observed, grid: Grid) -> np.ndarray:

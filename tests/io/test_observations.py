@@ -6,7 +6,7 @@ import pytest
 import torch
 import xarray as xr
 
-from latentpde import DataError, Observation, UsageError, simulate
+from latentpde import DataError, Domain, Observation, UsageError, simulate
 from latentpde.estimators.base import reconstruct
 from latentpde.io.netcdf import open_cases, open_observed, write_netcdf
 
@@ -164,3 +164,14 @@ def _assert_same(actual: Observation, expected: Observation) -> None:
             torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12, msg=name)
     for name in ("grid", "observed", "pooling", "family", "source_prior_std", "regime", "batched"):
         assert getattr(actual, name) == getattr(expected, name), name
+
+
+def test_simulated_files_that_name_no_edges_are_periodic(cases):
+    """Files of the simulator's first versions say a regime and no domain; they are of the torus all the same."""
+    old = (
+        cases.to_dataset().drop_attrs(deep=False).assign_attrs({k: v for k, v in cases.attrs.items() if k != "domain"})
+    )
+    assert Observation.from_dataset(old).domain == Domain.periodic()
+    assert Observation.from_dataset(old.assign_attrs(domain="open")).domain == Domain()
+    del old.attrs["regime"]
+    assert Observation.from_dataset(old).domain is None, "a user's own file: open, by default"

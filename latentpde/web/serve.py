@@ -32,7 +32,7 @@ def serve(settings: Settings, port: int, ready: Callable[[str], None]) -> None:
             raise UsageError(f"cannot serve at {settings.host} port {port}: {error}; choose another --port") from error
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         listening.listen(128)
-        ready(f"http://{host}:{listening.getsockname()[1]}/")
+        address = f"http://{host}:{listening.getsockname()[1]}/"
         config = uvicorn.Config(
             make_app(settings),
             log_level="warning",
@@ -44,8 +44,21 @@ def serve(settings: Settings, port: int, ready: Callable[[str], None]) -> None:
             timeout_keep_alive=15,
             timeout_graceful_shutdown=2,
         )
-        server = uvicorn.Server(config)
+        server = _Server(config, lambda: ready(address))
         with suppress(SystemExit):  # raised where the application does not start
             server.run(sockets=[listening])
         if not server.started:
             raise LatentPDEError("the page could not be started: its worker processes fail; the lines above say why")
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it can answer, which is after its workers have answered once."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]):
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()

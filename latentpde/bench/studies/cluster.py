@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ONE, TWO, KILLED = "one worker", "two workers", "two, one killed half way"
 WAYS = (ONE, TWO, KILLED)
+_RESOLUTION = 64
 
 
 class Cluster(Study):
@@ -55,7 +56,7 @@ class Cluster(Study):
             if way == KILLED:
                 watch.start()
             start = time.perf_counter()
-            found = reconstruct_many(cases, output, method=method, scheduler=client)
+            found = reconstruct_many(cases, output, method=method, resolution=_RESOLUTION, scheduler=client)
             seconds = time.perf_counter() - start
             if way == KILLED:
                 watch.join()
@@ -83,8 +84,9 @@ class Cluster(Study):
             rows.append((regime, method, way, f"{line['num']:,}", per_second, ratio, memory, same))
         heads = ("regime", "method", "workers", "cases", "cases/s", "ratio", "memory, MB", "same bits")
         notes = (
-            "Seconds from the call to the last chunk in the store, which include reading, decoding at 128 x 128 and "
-            "writing, and the new start of the worker that was killed; workers are running when the call begins.",
+            f"Seconds from the call to the last chunk in the store, which include reading, decoding at {_RESOLUTION} x "
+            f"{_RESOLUTION} and writing, and the new start of the worker that was killed; workers are running when the "
+            "call begins.",
             "Ratio: throughput beside that of one worker. Memory: the most that any worker took. Same bits: whether "
             "all files of the store have the same content as those of one worker.",
         )

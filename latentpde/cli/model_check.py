@@ -1,9 +1,9 @@
-"""`--check-model`: whether the PDE beats a Gaussian process without physics, and whether the start is turned."""
+"""`--check-model`: whether the PDE beats a Gaussian process without physics, and usual mistakes in the data."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 CheckModel = Annotated[
     bool,
     typer.Option(
-        "--check-model", help="Also compare the PDE with a Gaussian process that knows none, and turned starts."
+        "--check-model",
+        help="Also compare the PDE with a Gaussian process that knows none, and look for usual mistakes.",
     ),
 ]
 
@@ -42,3 +43,15 @@ def run_check(posterior: Posterior, check: bool, quiet: bool) -> Posterior:
         if sentence not in before and quiet:
             warnings.warn(sentence, LatentPDEWarning, stacklevel=2)
     return found.posterior
+
+
+def answers(posterior: Posterior) -> dict[str, Any]:
+    """What ``--json`` says of the families that were compared, and of the model where it was checked."""
+    found: dict[str, Any] = {}
+    if "families" in posterior.settings:
+        found["families"] = posterior.settings["families"]
+    if "log_odds_gaussian_process" in posterior.diagnostics:
+        from latentpde.questions.model_check import ModelCheck
+
+        found["model_check"] = ModelCheck(posterior).records()  # pyright: ignore[reportArgumentType]
+    return found

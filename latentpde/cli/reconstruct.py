@@ -16,7 +16,7 @@ from latentpde.cli import model, reading
 from latentpde.cli.chunks import Chunk, Resume, Scheduler, Workers, is_store, reconstruct_store, require_store
 from latentpde.cli.families import one_family, show_families
 from latentpde.cli.holdout import Share, Threshold, WholeStations, check_holdout, run_holdout
-from latentpde.cli.model_check import CheckModel, require_checkable, run_check
+from latentpde.cli.model_check import CheckModel, answers, require_checkable, run_check
 from latentpde.cli.options import (
     MOST,
     AsJson,
@@ -228,7 +228,7 @@ def reconstruct(
     if as_json:
         done = {"output": str(output), "num_cases": len(observation), "method": posterior.method}
         scores = {} if held_out is None else {"holdout": held_out.scores.to_dict("index")}
-        print(json.dumps(done | {"settings": posterior.settings} | scores))
+        print(json.dumps(done | {"settings": posterior.settings} | answers(posterior) | scores))
     elif not quiet:
         if held_out is not None:
             print(held_out.to_text())

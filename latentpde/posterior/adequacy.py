@@ -11,21 +11,26 @@ whose level hardly depends on how they do. An alarm is a combined p-value below 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 FALSE_ALARM = 0.01  # share of the cases with a right model that are called wrong
 CLEAR = math.log(10)  # log odds from which one model is said to beat another
-#: What may have been done to the axes of an initial state, by the number that diagnostics have for it.
-TURNS = (
-    "transposed",
-    "upside down",
-    "mirrored",
-    "turned by 180 degrees",
-    "turned by 90 degrees",
-    "turned by 270 degrees",
+#: Mistakes in data that are undone to see whether they then fit better, by the number that diagnostics have for each.
+MISTAKES = (
+    "the initial state is transposed",
+    "the initial state is turned upside down",
+    "the initial state is mirrored",
+    "the initial state is turned by 180 degrees",
+    "the initial state is turned by 90 degrees",
+    "the initial state is turned by 270 degrees",
+    "the initial state is shifted",
+    "the initial state is multiplied by 1,000",
+    "the initial state is divided by 1,000",
+    "the readings are multiplied by 1,000",
+    "the readings are divided by 1,000",
 )
-_LARGEST = 0.99  # a p-value of 1 would outweigh all others
+_SMALLEST, _LARGEST = 1e-290, 0.99  # p-values of 0 and 1 would outweigh all others
 _BEYOND_DOUBT, _MOST_SENTENCES = 1e-9, 3
 
 
@@ -47,34 +52,38 @@ class Check:
     reading: int = -1
 
 
-def combined(p_values: Mapping[str, float]) -> float:
-    """One p-value for all checks; those that did not apply are NaN and do not count.
+def combined(p_values: Iterable[float]) -> float:
+    """One p-value for several; those of checks that did not apply are NaN and do not count.
 
-    >>> round(combined({"misfit": 0.5, "reading": 0.5}), 6), round(combined({"misfit": 1e-6, "reading": 0.5}), 8)
-    (0.5, 2e-06)
-    >>> combined({"misfit": math.nan})
+    >>> round(combined([0.5, 0.5]), 6), round(combined([1e-6, 0.5]), 8), combined([1e-200, 0.5])
+    (0.5, 2e-06, 2e-200)
+    >>> combined([math.nan])
     1.0
     """
-    known = [min(p, _LARGEST) for p in p_values.values() if not math.isnan(p)]
+    known = [min(max(p, _SMALLEST), _LARGEST) for p in p_values if not math.isnan(p)]
     if not known:
         return 1.0
-    if min(known) < 1e-15:
-        return min(1.0, len(known) * min(known))
-    total = sum(math.tan((0.5 - p) * math.pi) for p in known) / len(known)
+    # the cotangent of a small angle is its inverse
+    total = sum(1 / math.tan(p * math.pi) if p > 1e-9 else 1 / (p * math.pi) for p in known) / len(known)
     return 0.5 - math.atan(total) / math.pi if total < 1e6 else 1 / (math.pi * total)
 
 
-def sentences(checks: Mapping[str, Check]) -> list[str]:
+def sentences(checks: Mapping[str, Check], *, has_start: bool = True) -> list[str]:
     """What the checks that failed say, the clearest first: at least one, at most three.
 
     >>> for sentence in sentences({"misfit": Check(0.4, 1.1), "reading": Check(1e-9, 8.2, 17)}):
     ...     print(sentence)
     Reading 17 is 8.2 standard deviations from what all others predict of it: look whether it is an outlier.
+
+    Args:
+        checks: by name.
+        has_start: whether an initial state was given.
     """
     failing = {name: check for name, check in checks.items() if not math.isnan(check.p)}
     ordered = sorted(failing, key=lambda name: max(failing[name].p, _BEYOND_DOUBT))  # then in their own order
     clear = [name for name in ordered if failing[name].p * len(failing) < FALSE_ALARM] or ordered[:1]
-    return [_WORDS[name](failing[name]) for name in clear[:_MOST_SENTENCES]]
+    words = _WORDS if has_start else {**_WORDS, "start": _unknown_start}
+    return [words[name](failing[name]) for name in clear[:_MOST_SENTENCES]]
 
 
 def _misfit(check: Check) -> str:
@@ -125,6 +134,20 @@ def _start(check: Check) -> str:
     )
 
 
+def _unknown_start(check: Check) -> str:
+    return (
+        f"The initial state that the readings need is {check.found:.2g} times as strong as its prior says, which is "
+        "more than chance explains: look whether the PDE is another one, or the prior of the initial state is wrong."
+    )
+
+
+def _amplitude(check: Check) -> str:
+    return (
+        "The readings hold less of the initial state than the PDE leaves of it: look whether it belongs to them (its "
+        "axes, place, time and units), or the PDE is another one."
+    )
+
+
 def against_gaussian_process(log_odds: float) -> str:
     """What the odds of the PDE against a Gaussian process without physics mean.
 
@@ -148,18 +171,21 @@ def against_gaussian_process(log_odds: float) -> str:
     )
 
 
-def if_turned(log_odds: float, how: str) -> list[str]:
-    """A warning where the readings fit the initial state turned or mirrored far better.
+def if_mistaken(log_odds: float, how: str) -> list[str]:
+    """A warning where the readings fit far better once a mistake is undone.
 
-    >>> if_turned(-3.0, "transposed")
+    >>> if_mistaken(-3.0, MISTAKES[0])
     []
+
+    Args:
+        log_odds: of the data with the mistake undone against the data as given.
+        how: it is undone, one of `MISTAKES`.
     """
     if log_odds < -math.log(FALSE_ALARM):
         return []
-    return [
-        f"The readings fit the initial state {how} better, at odds of {as_odds(log_odds)}: look whether its axes are "
-        "swapped or reversed."
-    ]
+    what = "units" if "1,000" in how else "place and time" if "shifted" in how else "axes"
+    whose = "of the readings" if how.startswith("the readings") else "of the initial state"
+    return [f"The readings fit better if {how}, at odds of {as_odds(log_odds)}: look at the {what} {whose}."]
 
 
 def as_odds(log_odds: float) -> str:
@@ -180,6 +206,7 @@ _WORDS = {
     "times": _times,
     "source": _source,
     "start": _start,
+    "amplitude": _amplitude,
 }
 #: The checks that `exact` makes in every run, in the order of its diagnostics.
-EVERY_RUN = ("misfit", "reading", "neighbours", "times", "source", "start")
+EVERY_RUN = ("misfit", "reading", "neighbours", "times", "source", "start", "amplitude")

@@ -11,12 +11,15 @@ linear estimate, by
 
 .. math:: \sum_k \frac{\Sigma_{kj}^2}{\Sigma_{jj} + \sigma^2},
 
-whatever it will read. Of several sensors each is chosen after the ones before it (Krause, Singh and Guestrin 2008).
+whatever it will read. Of several sensors each is chosen after the ones before it (Krause, Singh and Guestrin 2008). So
+some likely candidates are found among all, and what those would leave is then worked out over what they may read
+(`latentpde.questions.lookahead`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,17 +28,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
+from latentpde.estimators.exact.conditioned import ConditionedModes
 from latentpde.estimators.exact.elsewhere import Elsewhere, whitened_readings
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.posterior import Posterior
+from latentpde.questions.lookahead import Lookahead
 from latentpde.questions.suggestion import Suggestion
 from latentpde.validation import Count, Positive, Real, check_value
 
 Target = Literal["field", "coefficients", "region", "source"]
 NUM_CANDIDATES = 1000
 _NUM_TARGETS = 160  # places at which the target is looked at, at most
-_CLOSED_FORMS = 6  # draws that closed forms are averaged over
-_NODES = 64  # and those that conditional means are
+_CLOSED_FORMS = 6  # nodes that closed forms for all candidates are averaged over
+_NODES, _FEWEST_NODES = 128, 16  # those that conditional means are, and closed forms for a few candidates
+_SHORTLIST, _MOST_LOOKAHEAD = 100, 20  # candidates that are looked at more closely, for at most so many readings
+_ENOUGH, _MOST_COMPONENTS = 1 - 1e-9, 32  # share of the target's variance that is looked at more closely
+_OPERATIONS = 1e10  # that closed forms for a few candidates may take: a second
 
 
 def suggest(
@@ -81,7 +89,7 @@ def suggest(
         raise UsageError(f"target must be one of {', '.join(get_args(Target))}; got {target!r}")
     if (region is not None) != (target == "region"):
         raise UsageError("target='region' needs region=(y_low, y_high, x_low, x_high), and no other target takes one")
-    if target == "source" and not posterior.latent.num_modes:
+    if target == "source" and not _has_source(posterior, case):
         raise UsageError("this PDE was reconstructed without a source, so nothing can be told of one")
     when = _times(posterior, times)
     points = _candidates(posterior, candidates, when)
@@ -89,20 +97,27 @@ def suggest(
         raise UsageError(f"{num} readings are asked for, and there are {len(points)} candidates")
     asked = _asked(posterior, target, region, when)
     noise = float(posterior.noise_stds(case).median()) if noise_std is None else noise_std
-    chosen, explained, first, before, after = _Design(posterior, case, points, asked, target).greedy(num, noise)
+    found = _Design(posterior, case, points, asked, target).choose(num, noise)
     return Suggestion(
         observation=posterior.observation,
         case=case,
         target=target,
         candidates=points,
-        chosen=np.array(chosen),
-        explained=np.array(explained),
-        first=first,
+        chosen=np.array(found.chosen),
+        explained=np.array(found.explained),
+        first=found.first,
         asked=asked[:, :2],
-        before=before,
-        after=after,
+        before=found.before,
+        after=found.after,
         noise_std=noise,
     )
+
+
+def _has_source(posterior: ExactPosterior, case: int) -> bool:
+    """Whether a source is among what is unknown."""
+    unknown = posterior.model(case).likelihood.unknown
+    modes = unknown.others if isinstance(unknown, ConditionedModes) else unknown
+    return any(part.field == "source" and len(part.modes) for part, _ in modes.parts)
 
 
 def _times(posterior: ExactPosterior, times: Any) -> Float[np.ndarray, " time"]:
@@ -178,26 +193,32 @@ def _asked(
     return np.column_stack([places[inside], np.full(int(inside.sum()), last)])
 
 
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """Candidates one after another, the share of the target's variance that is explained by then, what each would
+    explain as the first, and the target's standard deviations before and after."""
+
+    chosen: list[int]
+    explained: list[float]
+    first: Float[np.ndarray, " candidate"]
+    before: Float[np.ndarray, " asked"]
+    after: Float[np.ndarray, " asked"]
+
+
 class _Design:
-    """Covariances of the target with all candidates, and of the candidates with one of them."""
+    """Covariances of the target with all candidates, and of the candidates with one of them, and those of a few
+    candidates under many nodes."""
 
     def __init__(self, posterior: ExactPosterior, case: int, points: np.ndarray, asked: np.ndarray, target: str):
-        model, observation = posterior.model(case), posterior.observation
-        extent = observation.grid.extent
-        corner = torch.tensor(observation.grid.origin, dtype=torch.float64)
-
-        def places(rows: np.ndarray, is_source: bool = False) -> Elsewhere:
-            where, when = torch.from_numpy(rows[:, :2]) - corner, torch.from_numpy(rows[:, 2]) - observation.start
-            return Elsewhere.of(model, where, when, extent, is_source=is_source)
-
-        users = torch.cat([posterior.thetas[case], posterior.level_draws[case]], dim=-1)[:_CLOSED_FORMS]
-        nodes = users / model.units_of_parameters
+        self._posterior, self._case, self._model = posterior, case, posterior.model(case)
+        self._points_at, self._asked, self._target = points, asked, target
+        nodes = self._nodes(_CLOSED_FORMS)
         with torch.no_grad():
-            at_points = places(points)
-            at_asked = None if target == "coefficients" else places(asked, target == "source")
-            self._points, self._readings, within, variance, of_target = [], [], 0.0, 0.0, 0.0
+            at_points = self._places(points)
+            at_asked = None if target == "coefficients" else self._places(asked, target == "source")
+            self._points, self._readings, within, variance, among = [], [], 0.0, 0.0, 0.0
             for node in nodes[:, None]:
-                rows, readings = at_points.rows(node), whitened_readings(model, node)
+                rows, readings = at_points.rows(node), whitened_readings(self._model, node)
                 left = rows - (rows @ readings.T) @ readings
                 self._points.append(rows)
                 self._readings.append(left)
@@ -205,30 +226,85 @@ class _Design:
                 if at_asked is not None:
                     wanted = at_asked.rows(node)
                     within = within + wanted @ left.T / len(nodes)
-                    of_target = of_target + (wanted * (wanted - (wanted @ readings.T) @ readings)).sum(-1) / len(nodes)
+                    seen = wanted @ readings.T
+                    among = among + (wanted @ wanted.T - seen @ seen.T) / len(nodes)
             self._means = _centred(_means(posterior, case, points))
-            wanted = _centred(_wanted(posterior, case, asked, target))
+            self._wanted = _wanted(posterior, case, asked, target)
+        wanted = _centred(self._wanted)
         num = len(wanted)
         self.cross = within + wanted.T @ self._means / num
         self.variance = variance + (self._means**2).mean(0)
-        self.of_target = of_target + (wanted**2).mean(0)
+        self._among = among + wanted.T @ wanted / num
+        self.of_target = self._among.diagonal()
+
+    def _nodes(self, num: int) -> Float[Tensor, "node parameter"]:
+        """Of some nodes, in the model's units."""
+        return self._posterior.node_parameters(self._case, num) / self._model.units_of_parameters
+
+    def _places(self, rows: np.ndarray, is_source: bool = False) -> Elsewhere:
+        observation = self._posterior.observation
+        corner = torch.tensor(observation.grid.origin, dtype=torch.float64)
+        where, when = torch.from_numpy(rows[:, :2]) - corner, torch.from_numpy(rows[:, 2]) - observation.start
+        return Elsewhere.of(self._model, where, when, observation.grid.extent, is_source=is_source)
 
     def column(self, chosen: int) -> Float[Tensor, " candidate"]:
         """Covariance of all candidates with one."""
         parts = [left @ rows[chosen] for left, rows in zip(self._readings, self._points, strict=True)]
         return torch.stack(parts).mean(0) + self._means.T @ self._means[:, chosen] / len(self._means)
 
-    def greedy(self, num: int, noise_std: float) -> tuple[list[int], list[float], np.ndarray, np.ndarray, np.ndarray]:
-        """Candidates one after another, the share of the target's variance that is explained by then, what each would
-        explain as the first, and the target's standard deviations before and after."""
+    def lookahead(self, few: np.ndarray, noise_std: float, components: Tensor) -> Lookahead:
+        """Some components of the target and some candidates, under as many nodes as the time allows."""
+        at_asked = None if self._target == "coefficients" else self._places(self._asked, self._target == "source")
+        at_points = self._places(self._points_at[few])
+        means = torch.cat([self._wanted @ components, _means(self._posterior, self._case, self._points_at[few])], dim=1)
+        num_readings, num = len(self._model.likelihood.values), means.shape[1]
+        operations = 2 * self._points[0].shape[1] * (num_readings + num + len(self._asked)) * (num_readings + num)
+        nodes = self._nodes(max(_FEWEST_NODES, min(_NODES, int(_OPERATIONS / operations))))
+        covariance = torch.zeros((len(nodes), num, num), dtype=torch.float64)
+        with torch.no_grad():
+            for own, node in zip(covariance, nodes[:, None], strict=True):
+                rows = at_points.rows(node)
+                if at_asked is not None:
+                    rows = torch.cat([components.T @ at_asked.rows(node), rows])
+                seen = rows @ whitened_readings(self._model, node).T
+                own[-len(rows) :, -len(rows) :] = rows @ rows.T - seen @ seen.T
+        return Lookahead(means[: len(nodes)], covariance, components.shape[1], noise_std)
+
+    def choose(self, num: int, noise_std: float) -> _Chosen:
+        """Candidates one after another: the likely ones by the best linear estimate, and of those, unless they are too
+        many, the ones that leave least."""
+        linear, likely = self._greedy(num, noise_std)
+        if num > _MOST_LOOKAHEAD:
+            return linear
+        few, components = np.array(sorted(likely)), _components(self._among)
+        ahead = self.lookahead(few, noise_std, components)
+        left, before = ahead.greedy(num), ahead.of_targets
+        rest = (self.of_target - ((components @ (components.T @ self._among @ components)) * components).sum(1)).clamp(
+            min=0
+        )
+        total = float(before.trace() + rest.sum())
+        of_places = [((components @ among) * components).sum(1) + rest for among in (before, left.covariance)]
+        return _Chosen(
+            chosen=[int(few[i]) for i in left.chosen],
+            explained=[(float(before.trace()) - variance) / max(total, 1e-300) for variance in left.variance],
+            first=linear.first,
+            before=torch.sqrt(of_places[0].clamp(min=0)).numpy(),
+            after=torch.sqrt(of_places[1].clamp(min=0)).numpy(),
+        )
+
+    def _greedy(self, num: int, noise_std: float) -> tuple[_Chosen, set[int]]:
+        """By the best linear estimate, and those that come next at each step as well."""
         cross, variance, total = self.cross.clone(), self.variance.clone(), float(self.of_target.sum())
         gone, gains, chosen, explained, first = torch.zeros_like(self.of_target), [], [], [], np.zeros(0)
+        likely, at_once = set[int](), min(len(variance), max(1, _SHORTLIST // num))
         for _ in range(num):
             drop = (cross**2).sum(0) / (variance.clamp(min=0) + noise_std**2)
             if not len(first):
                 first = (drop / max(total, 1e-300)).numpy()
             drop[chosen] = -1.0  # one reading at one place and time
+            likely |= set(drop.topk(at_once).indices.tolist())
             best = int(drop.argmax())
+            likely.add(best)
             column = self.column(best) - sum(gain * gain[best] for gain in gains)
             scale = torch.sqrt(variance[best].clamp(min=0) + noise_std**2)
             gain, of_target = column / scale, cross[:, best] / scale
@@ -238,7 +314,8 @@ class _Design:
             chosen.append(best)
             explained.append(float(gone.sum()) / max(total, 1e-300))
         before = torch.sqrt(self.of_target.clamp(min=0))
-        return chosen, explained, first, before.numpy(), torch.sqrt((self.of_target - gone).clamp(min=0)).numpy()
+        after = torch.sqrt((self.of_target - gone).clamp(min=0))
+        return _Chosen(chosen, explained, first, before.numpy(), after.numpy()), likely
 
 
 def _means(posterior: ExactPosterior, case: int, points: np.ndarray) -> Float[Tensor, "node point"]:
@@ -260,6 +337,14 @@ def _wanted(posterior: ExactPosterior, case: int, asked: np.ndarray, target: str
         )
         return fields[:, rows, cols]
     return _means(posterior, case, asked)
+
+
+def _components(covariance: Float[Tensor, "asked asked2"]) -> Float[Tensor, "asked component"]:
+    """The principal components that hold nearly all of the target's variance."""
+    values, vectors = torch.linalg.eigh(covariance)
+    values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
+    enough = int((values.cumsum(0) < _ENOUGH * values.sum()).sum()) + 1
+    return vectors[:, : min(enough, _MOST_COMPONENTS)]
 
 
 def _centred(values: Tensor) -> Tensor:

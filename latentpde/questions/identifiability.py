@@ -192,10 +192,13 @@ def _said(first: str, second: str, power: float) -> str:
 
     >>> _said("c", "d", -2.0)
     'Only the ratio c / d^2 is known, not c and d by themselves.'
+    >>> _said("c", "d", -0.5)
+    'Only the ratio c^2 / d is known, not c and d by themselves.'
     """
     size = abs(power)
-    text = second if size == 1 else f"{second}^{size:.2g}"
-    what = f"product {first} {text}" if power > 0 else f"ratio {first} / {text}"
+    left = first if size >= 1 else f"{first}^{1 / size:.2g}"
+    right = second if size <= 1 else f"{second}^{size:.2g}"
+    what = f"product {left} {right}" if power > 0 else f"ratio {left} / {right}"
     return f"Only the {what} is known, not {first} and {second} by themselves."
 
 

@@ -1,42 +1,31 @@
 """Is the PDE wrong: comparisons that take longer than the checks of every run, for when they are asked for.
 
 The readings' evidence under the model is compared with that under a Gaussian process that knows no PDE
-(`latentpde.questions.physics_free`), and, where the initial state is known, with that under the same model with the
-state turned or mirrored, as a file with other axes would have it. If the model is right, odds of 100 to 1 against it
-have a probability of 1 in 100 at the most, whatever it is compared with.
+(`latentpde.questions.physics_free`), and, where the initial state is known, with that under the same model with a usual
+mistake undone, such as swapped axes (`latentpde.questions.mistakes`). If the model is right, odds of 100 to 1 against
+it have a probability of 1 in 100 at the most, whatever it is compared with.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from latentpde.domain import Domain
-from latentpde.errors import LatentPDEError, UsageError, no_warnings
-from latentpde.estimators import base
+from latentpde.errors import UsageError
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.readings import Readings
 from latentpde.grid import at_points
-from latentpde.observation import Observation
 from latentpde.posterior import Posterior
-from latentpde.posterior.adequacy import CLEAR, TURNS, against_gaussian_process, as_odds, if_turned
+from latentpde.posterior.adequacy import CLEAR, MISTAKES, against_gaussian_process, as_odds, if_mistaken
+from latentpde.questions.mistakes import evidences_of_mistakes
 from latentpde.questions.physics_free import MOST_READINGS, PhysicsFree
-
-_TURNED: dict[str, Callable[[Tensor], Tensor]] = {
-    "transposed": lambda state: state.mT,
-    "upside down": lambda state: state.flip(-2),
-    "mirrored": lambda state: state.flip(-1),
-    "turned by 180 degrees": lambda state: state.flip(-2, -1),
-    "turned by 90 degrees": lambda state: state.mT.flip(-1),
-    "turned by 270 degrees": lambda state: state.mT.flip(-2),
-}
-_TRANSPOSED = ("transposed", "turned by 90 degrees", "turned by 270 degrees")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +38,7 @@ class ModelCheck:
     (1,)
 
     Args:
-        posterior: with the diagnostics ``log_odds_gaussian_process``, ``log_odds_turned`` and ``turned``.
+        posterior: with the diagnostics ``log_odds_gaussian_process``, ``log_odds_mistake`` and ``mistake``.
     """
 
     posterior: ExactPosterior
@@ -67,6 +56,16 @@ class ModelCheck:
             lines += [prefix + sentence for sentence in self.sentences(case)]
         return "\n".join(lines)
 
+    def records(self) -> list[dict[str, Any]]:
+        """What was found for each case, for programs: log odds (``None`` where they were not compared) and words."""
+        found = []
+        for case in range(self.posterior.observation.num_cases):
+            notes = {name: float(self.posterior.diagnostics[name][case]) for name in _NAMES}
+            how = int(notes.pop("mistake"))
+            record: dict[str, Any] = {name: None if math.isnan(odds) else odds for name, odds in notes.items()}
+            found.append({**record, "mistake": None if how < 0 else MISTAKES[how], "sentences": self.sentences(case)})
+        return found
+
     def sentences(self, case: int = 0) -> list[str]:
         """What was found for one case, in words.
 
@@ -80,22 +79,23 @@ class ModelCheck:
             if math.isnan(notes["log_odds_gaussian_process"])
             else against_gaussian_process(notes["log_odds_gaussian_process"])
         ]
-        if not math.isnan(notes["log_odds_turned"]):
-            how, odds = TURNS[int(notes["turned"])], notes["log_odds_turned"]
-            said += if_turned(odds, how) or [
-                f"The initial state is likelier as given than turned or mirrored, at odds of {as_odds(-odds)}."
+        if not math.isnan(notes["log_odds_mistake"]):
+            how, odds = MISTAKES[int(notes["mistake"])], notes["log_odds_mistake"]
+            said += if_mistaken(odds, how) or [
+                "The data are likelier as given than with the initial state turned, mirrored or shifted, or in other "
+                f"units, at odds of {as_odds(-odds)}."
                 if odds < -CLEAR
-                else f"The readings do not tell the initial state as given from the one {how}."
+                else f"The readings do not tell whether {how}."
             ]
         return said
 
 
-_NAMES = ("log_odds_gaussian_process", "log_odds_turned", "turned")
+_NAMES = ("log_odds_gaussian_process", "log_odds_mistake", "mistake")
 
 
 def check_model(posterior: Posterior, *, seed: int = 0) -> ModelCheck:
     """Whether the PDE explains the readings better than a Gaussian process that knows none, and whether the initial
-    state is turned.
+    state is turned, shifted, or in other units than the readings.
 
     Args:
         posterior: by the method ``exact``.
@@ -115,11 +115,11 @@ def check_model(posterior: Posterior, *, seed: int = 0) -> ModelCheck:
         process = physics_free(posterior, case)
         own = float(posterior.diagnostics["log_evidence"][case])
         found["log_odds_gaussian_process"].append(math.nan if process is None else own - process.log_evidence(seed))
-        turned = turned_evidences(posterior, case)
-        best = max(turned, key=turned.__getitem__) if turned else None
-        # less the number of turns, so that many of them raise no more alarms than one
-        found["log_odds_turned"].append(math.nan if best is None else turned[best] - own - math.log(len(turned)))
-        found["turned"].append(-1 if best is None else TURNS.index(best))
+        undone = evidences_of_mistakes(posterior, case)
+        best = max(undone, key=undone.__getitem__) if undone else None
+        # less the number of mistakes, so that many of them raise no more alarms than one
+        found["log_odds_mistake"].append(math.nan if best is None else undone[best] - own - math.log(len(undone)))
+        found["mistake"].append(-1 if best is None else MISTAKES.index(best))
     notes = {name: np.array(values) for name, values in found.items()}
     return ModelCheck(replace(posterior, diagnostics={**posterior.diagnostics, **notes}))
 
@@ -158,36 +158,3 @@ def physics_free(posterior: ExactPosterior, case: int = 0) -> PhysicsFree | None
 def _start_at(model: Model, readings: Readings) -> Tensor:
     assert model.state is not None
     return at_points(model.state.mean_hat, readings.positions, model.decoder.extent)
-
-
-def turned_evidences(posterior: ExactPosterior, case: int = 0) -> dict[str, float]:
-    """Log evidence of the same model with the initial state turned or mirrored, by what was done to it; empty where
-    there is no whole one.
-
-    Args:
-        posterior: by the method ``exact``.
-        case: its number, from 0.
-    """
-    one = posterior.observation[case : case + 1]
-    if not one.has_whole_initial or posterior.model(case).state is None:
-        return {}
-    call = {**posterior.call, "bounds": posterior.prior.bounds, "num_draws": 1}
-    call |= {"num_spread_draws": 2, "num_mean_nodes": 2}
-    square = one.grid.shape[0] == one.grid.shape[1] and math.isclose(*one.grid.extent)
-    found = {}
-    for name, turn in _TURNED.items():
-        if name in _TRANSPOSED and not square:
-            continue
-        try:
-            with no_warnings():
-                other = base.reconstruct(_with_start(one, turn), **call)
-        except LatentPDEError:
-            continue
-        found[name] = float(other.diagnostics["log_evidence"][0])
-    return found
-
-
-def _with_start(one: Observation, turn: Callable[[Tensor], Tensor]) -> Observation:
-    assert one.initial is not None
-    fine = None if one.fine_initial is None else turn(one.fine_initial).contiguous()
-    return replace(one, initial=turn(one.initial).contiguous(), fine_initial=fine)

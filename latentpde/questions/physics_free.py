@@ -138,11 +138,11 @@ class PhysicsFree:
         """Mean and covariance of the readings."""
         std, level_std, range_y, range_x, range_time, *noise = scales.exp()
         apart = self._apart() / torch.stack([range_y, range_x])
-        in_space = std**2 * _matern(apart.square().sum(-1), kind[0]) + level_std**2
-        in_time = _matern(((self.times[:, None] - self.times) / range_time).square(), kind[1])
+        in_space = std**2 * matern(apart.square().sum(-1), kind[0]) + level_std**2
+        in_time = matern(((self.times[:, None] - self.times) / range_time).square(), kind[1])
         mean = torch.zeros_like(self.values)
         if self.start is not None:
-            since = _matern((self.times / range_time).square(), kind[1])
+            since = matern((self.times / range_time).square(), kind[1])
             mean, in_time = since * self.start, in_time - since[:, None] * since
         known = self.noise_std.nan_to_num().square()
         for number, level in zip(self._levels, noise, strict=True):
@@ -213,8 +213,16 @@ class PhysicsFree:
         return torch.from_numpy(min(ends, key=lambda end: end.fun).x)
 
 
-def _matern(squared: Tensor, smoothness: float) -> Tensor:
-    """Matérn's function of a squared distance."""
+def matern(squared: Float[Tensor, "*pair"], smoothness: float) -> Float[Tensor, "*pair"]:
+    """Matérn's function of a squared distance in units of its range.
+
+    >>> [round(float(matern(torch.tensor(1.0), smoothness)), 4) for smoothness in (0.5, 1.5, 2.5)]
+    [0.3679, 0.4834, 0.524]
+
+    Args:
+        squared: distances.
+        smoothness: 0.5, 1.5 or 2.5.
+    """
     r = (2 * smoothness * squared + 1e-20).sqrt()  # the root has no slope at 0
     polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r.square() / 3}[smoothness]
     return polynomial * (-r).exp()

@@ -111,6 +111,13 @@ def test_refusals_say_what_is_wrong(posterior, options, words):
         lp.suggest(posterior, **options)
 
 
+@pytest.mark.parametrize("settings", [{"num_modes": 0}, {"source": "none"}], ids=str)
+def test_nothing_is_told_of_a_source_that_there_is_not(observation, settings):
+    posterior = lp.reconstruct(observation, fixed=THETA, num_draws=2, **settings)
+    with pytest.raises(UsageError, match="without a source"):
+        lp.suggest(posterior, 1, target="source")
+
+
 def test_other_methods_are_refused(observation):
     with pytest.raises(UsageError, match="method exact"):
         lp.suggest(lp.reconstruct(observation, method="map", num_steps=5))

@@ -60,3 +60,16 @@ def test_a_symmetric_case_has_two_modes_with_fields_of_their_own():
     np.testing.assert_allclose(np.sort(known.mode_means[:, 0]), [-0.5, 0.5], atol=0.02)
     assert "There are 2 modes" in known.to_text()
     assert known.mode_field(0, 8).shape[-2:] == (8, 8)
+
+
+def test_a_case_where_only_a_ratio_matters_says_so():
+    """Waves so damped that they diffuse: at a rate of c^2 / d, and readings know no more."""
+    x = (np.arange(16) + 0.5) / 16
+    start = np.repeat(np.cos(2 * np.pi * x)[None], 16, 0)
+    rate = 0.5**2 / 40 * 4 * np.pi**2
+    observation = lp.Observation.from_arrays(
+        np.exp(-rate * 4.0) * start, start, times=[4.0], noise_std=0.02, domain=lp.Domain.periodic()
+    )
+    bounds = {"c": (0.2, 1.0), "d": (20.0, 100.0)}
+    posterior = lp.reconstruct(observation, "telegraph", bounds=bounds, num_modes=0)
+    assert "Only the ratio c^2 / d is known" in lp.identifiability(posterior).to_text()

@@ -10,8 +10,10 @@ from torch.distributions import MultivariateNormal
 
 import latentpde as lp
 from latentpde.errors import no_warnings
+from latentpde.questions.mistakes import likeliest_shifts
 from latentpde.questions.model_check import physics_free
 from latentpde.questions.physics_free import KINDS, PhysicsFree
+from latentpde.simulation import Regime
 
 KNOWN = {"num_modes": 0, "fixed": {"vy": 0.0, "kappa": 1e-3}, "initial": lp.Matern(1.4, 0.25)}  # keeps the search short
 RNG = np.random.default_rng(4)
@@ -83,18 +85,42 @@ def test_units_change_the_evidence_by_the_density_of_readings_alone():
     assert other.log_evidence() + 24 * math.log(1000) == pytest.approx(own.log_evidence(), abs=0.05)
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_transposed_start_is_named(turned):
-    cases = lp.simulate("klein_gordon", num=1, seed=5, shape=(16, 16), num_modes=2, sparsity=0.4)
-    observation = lp.Observation.from_dataset(cases)
-    if turned:
-        observation = replace(observation, initial=observation.initial.mT.contiguous())
+def waves(**changed):
+    """Of known speeds, which keeps searches short."""
+    regime = Regime("known speeds", "klein_gordon", ((0.8, 0.8 + 1e-9), (1.6, 1.6 + 1e-9), (0.3, 3.5)), 0.45)
+    cases = lp.simulate(regime, num=1, seed=5, shape=(16, 16), num_modes=2, sparsity=0.4, **changed)
+    return replace(lp.Observation.from_dataset(cases), bounds=None)
+
+
+SPEEDS = {"cx": 0.8, "cy": 1.6}
+MISTAKEN = {
+    None: lambda one: one,
+    "initial state is transposed": lambda one: replace(one, initial=one.initial.mT.contiguous()),
+    "initial state is shifted": lambda one: replace(one, initial=one.initial.roll((1, 2), (-2, -1))),
+    "readings are multiplied by 1,000": lambda one: replace(one, values=one.values / 1000),
+}
+
+
+@pytest.mark.parametrize("wrong", MISTAKEN, ids=str)
+def test_a_mistake_is_named(wrong):
     with no_warnings():
-        found = lp.check_model(lp.reconstruct(observation))
-    assert (found.log_odds[0] < 0) == turned
-    named = [sentence for sentence in found.posterior.warnings(0) if "initial state transposed" in sentence]
-    assert bool(named) == turned
+        posterior = lp.reconstruct(MISTAKEN[wrong](waves(pooling=2)), fixed=SPEEDS)
+    found = lp.check_model(posterior)
+    said = " ".join(found.posterior.warnings(0))
+    assert ("fit better if" in said) == (wrong is not None)
+    assert wrong is None or wrong in said
     assert len(found.sentences()) == 2
+    (record,) = found.records()
+    assert record["log_odds_gaussian_process"] == found.log_odds[0]
+    assert (record["log_odds_mistake"] > math.log(100)) == (wrong is not None)
+
+
+def test_the_shift_that_was_made_is_among_the_likeliest():
+    shifted = MISTAKEN["initial state is shifted"](waves(pooling=1, noise_std=0.05))
+    with no_warnings():
+        shifts, num = likeliest_shifts(lp.reconstruct(shifted, fixed=SPEEDS))
+    assert (15, 14) in shifts
+    assert num == 255
 
 
 def table(travels):
@@ -115,7 +141,7 @@ def test_without_a_start_the_pde_beats_the_process_where_it_holds(travels):
         posterior = lp.reconstruct(table(travels), "advection_diffusion", **KNOWN)
     found = lp.check_model(posterior)
     assert (found.log_odds[0] > math.log(10)) == travels
-    assert math.isnan(found.posterior.diagnostics["log_odds_turned"][0])
+    assert math.isnan(found.posterior.diagnostics["log_odds_mistake"][0])
     assert any("Gaussian process" in sentence for sentence in found.posterior.warnings(0)) != travels
 
 

@@ -26,6 +26,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import minimize
 from torch import Tensor
 
+from latentpde.questions.physics_free import matern
 from latentpde.scores.points.flat_mean import FlatMean, log_likelihood
 from latentpde.scores.points.task import Prediction, Readings, Task
 
@@ -80,15 +81,12 @@ class Covariance:
             y, x = y - velocity[0] * t, x - velocity[1] * t
         squared = (y / range_y.exp()).square() + (x / range_x.exp() + shear * y).square()
         in_time = (t / range_t.exp()).square()
-        of_time = self._matern(in_time)
-        local = self._matern(squared) * of_time if self.separable else self._matern(squared + in_time)
+        of_time = matern(in_time, self.smoothness)
+        if self.separable:
+            local = matern(squared, self.smoothness) * of_time
+        else:
+            local = matern(squared + in_time, self.smoothness)
         return (2 * std).exp() * local + (2 * level).exp() * of_time
-
-    def _matern(self, squared: Tensor) -> Tensor:
-        """Matérn's function of a squared distance."""
-        r = (2 * self.smoothness * squared + 1e-20).sqrt()  # the root has no slope at 0
-        polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r.square() / 3}[self.smoothness]
-        return polynomial * (-r).exp()
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from latentpde.bench.studies.limit import Limit
 from latentpde.bench.studies.mean_square import MeanSquare
 from latentpde.bench.studies.pareto import Pareto
 from latentpde.bench.studies.peers import Peers
+from latentpde.bench.studies.physics import Physics
 from latentpde.bench.studies.plumes import Plumes
 from latentpde.bench.studies.real import Real
 from latentpde.bench.studies.rivals import Rivals
@@ -34,7 +35,7 @@ from latentpde.bench.studies.unknowns import Unknowns
 for _benchmark in (
     *(Table1(), TableNoSource(), Pareto(), Limit(), MeanSquare(), FineInitial(), FamilyBounds(), Runtime()),
     *(Noise(), Masks(), Sparsity(), Snapshots()),
-    *(Calibration(), Coverage(), Evidence(), Alarm(), Suggest()),
+    *(Calibration(), Coverage(), Evidence(), Alarm(), Physics(), Suggest()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
     *(Speed(), Core(), Batching(), Scaling(), Cluster(), Peers()),

@@ -3,7 +3,8 @@ r"""Whether the readings of one case can have come from its model.
 Given the parameters :math:`\theta`, what the mean leaves of the readings is Gaussian, :math:`r \sim N(0, S)`. So
 anything taken of :math:`r` and :math:`\theta` whose distribution is then known is a check with a known false-alarm
 rate, also for parameters drawn from the posterior: if the model is right, these and the readings are distributed as
-the true ones and the readings are (Johnson 2007). p-values are averaged over such parameters.
+the true ones and the readings are (Johnson 2007). p-values of several such parameters are combined by Cauchy's rule,
+which keeps that rate; their mean would raise fewer alarms than are due.
 
 With :math:`v = S^{-1} r` the checks are
 
@@ -11,6 +12,10 @@ With :math:`v = S^{-1} r` the checks are
     :math:`r^T v`, a chi-squared variable, on both sides;
 ``reading``
     the largest of the leave-one-out scores :math:`v_i / \sqrt{(S^{-1})_{ii}}`, corrected for their number;
+``amplitude``
+    :math:`a^T v / \sqrt{a^T S^{-1} a}` with the mean :math:`a` that the known initial state gives, a standard normal
+    variable: far below zero where the readings hold less of the initial state than the PDE leaves of it, as they do of
+    any state that is not theirs;
 ``neighbours``, ``times``, ``source``, ``start``
     :math:`v^T K v`, which is how the likelihood changes with the strength of an additional field of covariance
     :math:`K`: the locally most powerful test for it (Lin 1997). ``neighbours`` is a field of the length of the distance
@@ -31,11 +36,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.estimators.exact.model import Model
-from latentpde.posterior.adequacy import EVERY_RUN, Check
+from latentpde.posterior.adequacy import EVERY_RUN, Check, combined
 
 MOST_READINGS = 1000  # beyond, products of matrices of their size would take longer than the search
 _NODES, _READINGS_TIMES_NODES = 8, 2000
-_REACH = 2.0  # of a field among neighbours, in distances to the nearest one
+_REACH = 1.0  # of a field among neighbours, in distances to the nearest one
+_LEAST_SIZE = 1e-12  # of what a known initial state gives, squared and in units of the readings' covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +90,11 @@ class NodeChecks:
         if self.precision is None:
             return checks
         dual = self.precision @ likelihood.residual(node)
+        mean = likelihood.mean(node)[0]
+        size = float(mean @ self.precision @ mean)
+        if size > _LEAST_SIZE:
+            score = float(mean @ dual) / math.sqrt(size)
+            checks["amplitude"] = Check(math.erfc(-score / math.sqrt(2)) / 2, 1 + score / math.sqrt(size))
         for name, tail in self.tails.items():
             product = float(dual @ self.kernels[name] @ dual)
             ratio = math.sqrt(max(product, 0.0) / max(tail.mean, 1e-300))
@@ -111,7 +122,7 @@ def check_case(model: Model, nodes: list[NodeChecks]) -> dict[str, Check]:
     for name in EVERY_RUN:
         here = [one[name] for one in found if name in one]
         if here:
-            p = float(np.mean([check.p for check in here]))
+            p = combined([check.p for check in here])
             checks[name] = Check(p, float(np.median([check.found for check in here])), here[0].reading)
         else:
             checks[name] = Check(math.nan, math.nan)

@@ -53,7 +53,7 @@ def describe(
     num = len(parameters.base)
     levels = {"level_mean": mean[num:], "level_std": std[num:]} if parameters.levels else {}
     aside = {} if model.factors is None else {"num_set_aside": np.array(int((model.factors > 1).sum()))}
-    p_model = combined({name: check.p for name, check in checks.items()})
+    p_model = combined(check.p for check in checks.values())
     return {
         "log_evidence": np.array(samples.log_evidence + model.log_unit_of_evidence),
         "log_evidence_error": np.array(samples.log_evidence_error),

@@ -171,6 +171,7 @@ class Exact(Estimator):
             spread_trend=None if spread_trend is None else with_lift(spread_trend, lift),
             level_names=models[0].level_names,
             level_draws=torch.stack([case.kept.parameters[:, latent.num_coefficients :] for case in cases]),
+            mean_levels=torch.stack([case.mean.parameters[:, latent.num_coefficients :] for case in cases]),
             left_out=left_out_with_lift(observation, latent.family, [case.left_out for case in cases]),
             samples=[case.samples for case in cases],
             factors=[case.factors for case in cases],

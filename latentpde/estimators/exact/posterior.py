@@ -56,6 +56,7 @@ class ExactPosterior(LatentPosterior):
         mean_trend, spread_trend: as ``mean_z`` and ``spread_z``.
         level_names: what was inferred beside the coefficients.
         level_draws: draws of these.
+        mean_levels: those of the nodes that the mean averages over.
         left_out: what all other readings predict for each of a case, mean and standard deviation; ``None`` for a case
             with very many.
         samples: of the parameters of each case, with weights; many more than there are draws.
@@ -73,6 +74,7 @@ class ExactPosterior(LatentPosterior):
     spread_trend: Float[Tensor, "case spread_draw column"] | MovedDraws | None
     level_names: tuple[str, ...]
     level_draws: Float[Tensor, "case draw level"]
+    mean_levels: Float[Tensor, "case node level"]
     left_out: list[tuple[Tensor, Tensor] | None]  # cases may differ in their number of readings
     samples: list[ParameterSamples]
     factors: list[Float[Tensor, " reading"] | None]
@@ -330,6 +332,10 @@ class ExactPosterior(LatentPosterior):
         with torch.no_grad():
             return self._draws_at(self.mean_z[case, :num], states, trend, points, times - self.observation.start)
 
+    def node_parameters(self, case: int, num: int) -> Float[Tensor, "node parameter"]:
+        """Coefficients and levels of the same nodes, in the user's units."""
+        return torch.cat([self.latent.theta(self.mean_z[case, :num]), self.mean_levels[case, :num]], dim=-1)
+
     def of_nodes(self, case: int, chosen: Bool[np.ndarray, " node"]) -> ExactPosterior:
         """One case with its mean over some of the nodes alone, such as those of one mode."""
         one, states = slice(case, case + 1), self.mean_initial_hat[case]
@@ -346,6 +352,7 @@ class ExactPosterior(LatentPosterior):
             spread_trend=None if self.spread_trend is None else self.spread_trend[one],
             trend=self.trend[one],
             level_draws=self.level_draws[one],
+            mean_levels=self.mean_levels[one, chosen],
             left_out=self.left_out[one],
             samples=self.samples[one],
             factors=self.factors[one],
@@ -368,8 +375,9 @@ class ExactPosterior(LatentPosterior):
         }
 
     def warnings(self, case: int) -> list[str]:
+        has_start = self.observation.initial is not None
         notes = {name: value[case] for name, value in self.diagnostics.items()}
-        return [*warnings_of_comparisons(notes), *warnings_of_run(notes, lambda: self.checks(case))]
+        return [*warnings_of_comparisons(notes), *warnings_of_run(notes, lambda: self.checks(case), has_start)]
 
     def source_means(self, cases: slice, grid: Grid, draws: Tensor | None = None) -> Float[Tensor, "case y x"]:
         # the source is linear in the latent

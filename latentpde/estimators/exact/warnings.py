@@ -9,10 +9,10 @@ from typing import Any
 from latentpde.posterior.adequacy import (
     CLEAR,
     FALSE_ALARM,
-    TURNS,
+    MISTAKES,
     Check,
     against_gaussian_process,
-    if_turned,
+    if_mistaken,
     sentences,
 )
 
@@ -30,12 +30,15 @@ def warnings_of_comparisons(notes: Mapping[str, Any]) -> list[str]:
     """
     if "log_odds_gaussian_process" not in notes:
         return []
-    against, turned, how = (float(notes[name]) for name in ("log_odds_gaussian_process", "log_odds_turned", "turned"))
+    names = ("log_odds_gaussian_process", "log_odds_mistake", "mistake")
+    against, mistaken, how = (float(notes[name]) for name in names)
     said = [] if math.isnan(against) or against >= CLEAR else [against_gaussian_process(against)]
-    return said if math.isnan(turned) else [*if_turned(turned, TURNS[int(how)]), *said]
+    return said if math.isnan(mistaken) else [*if_mistaken(mistaken, MISTAKES[int(how)]), *said]
 
 
-def warnings_of_run(notes: Mapping[str, Any], checks: Callable[[], Mapping[str, Check]]) -> list[str]:
+def warnings_of_run(
+    notes: Mapping[str, Any], checks: Callable[[], Mapping[str, Check]], has_start: bool = True
+) -> list[str]:
     """What every run looks at: the prior, the model, the search.
 
     >>> warnings_of_run({"trusted": True}, dict)
@@ -44,6 +47,7 @@ def warnings_of_run(notes: Mapping[str, Any], checks: Callable[[], Mapping[str, 
     Args:
         notes: diagnostics of one case.
         checks: gives the checks of its model, where they are needed.
+        has_start: whether an initial state was given.
     """
     if notes["trusted"]:
         return []
@@ -55,7 +59,7 @@ def warnings_of_run(notes: Mapping[str, Any], checks: Callable[[], Mapping[str, 
             "raise its lower bound."
         ]
     if notes["p_model"] < FALSE_ALARM:
-        return sentences(checks())
+        return sentences(checks(), has_start=has_start)
     return [
         f"The search for the coefficients did not settle: {notes['effective_sample_size']:.0f} effective samples, "
         f"log evidences {notes['evidence_gap']:.1f} apart. Narrow the bounds, or raise the option sweep."

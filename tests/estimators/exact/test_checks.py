@@ -10,7 +10,7 @@ from scipy import stats
 import latentpde as lp
 from latentpde.errors import no_warnings
 from latentpde.estimators.exact.checks import WeightedChiSquared
-from latentpde.posterior.adequacy import EVERY_RUN, FALSE_ALARM
+from latentpde.posterior.adequacy import EVERY_RUN, FALSE_ALARM, Check, sentences
 from latentpde.simulation import Regime
 
 
@@ -45,7 +45,7 @@ def test_p_values_of_right_models_are_uniform():
     cases = lp.simulate(regime, num=100, seed=41, shape=(32, 32), num_modes=3, sparsity=0.5)
     bounds = {name: (v - 1, v + 1) for name, v in theta.items()}
     found = solved(lp.Observation.from_dataset(cases), bounds=bounds, fixed=theta).diagnostics
-    for name in ("misfit", "neighbours", "source", "start"):
+    for name in ("misfit", "neighbours", "source", "start", "amplitude"):
         assert stats.kstest(found[f"p_{name}"], "uniform").pvalue > 1e-3, name
     assert np.isnan(found["p_times"]).all()  # a single snapshot
     assert (found["p_model"] < FALSE_ALARM).mean() < 0.1
@@ -65,6 +65,11 @@ def test_misfit_is_that_of_a_dense_gaussian():
     assert checks["misfit"].found == pytest.approx(float(squares.mean()), rel=1e-9)
     assert checks["reading"].found == pytest.approx(float(squares.max().sqrt()), rel=1e-9)
     assert checks["reading"].reading == int(squares.argmax())
+    mean, noise = predicted[there] / observation.noise_std[there], observation.noise_std[there]
+    share = (mean * observation.values[there] / noise).sum() / (mean**2).sum()  # by least squares
+    assert checks["amplitude"].found == pytest.approx(float(share), rel=1e-9)
+    expected = stats.norm.cdf(float((share - 1) * (mean**2).sum().sqrt()))
+    assert checks["amplitude"].p == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -99,4 +104,11 @@ def test_every_check_applies_to_readings_over_time():
     observation = lp.Observation.from_table(np.sin(6 * (x - 0.2 * t)), y=y, x=x, t=t, sigma=0.1)
     known = {"initial": lp.Matern(1.0, 0.5), "num_modes": 0, "fixed": {"vy": 0.0, "kappa": 0.01}}
     checks = lp.reconstruct(observation, "advection_diffusion", **known).checks()
-    assert [name for name in EVERY_RUN if np.isnan(checks[name].p)] == ["source"]  # there is none
+    assert [name for name in EVERY_RUN if np.isnan(checks[name].p)] == ["source", "amplitude"]  # nor a start
+
+
+def test_without_a_start_nothing_is_said_of_one():
+    failing = {"misfit": Check(0.3, 1.0), "start": Check(1e-6, 3.0)}
+    (of_given,), (of_unknown,) = sentences(failing), sentences(failing, has_start=False)
+    assert "contradict the initial state" in of_given
+    assert "The initial state that the readings need is 3 times as strong" in of_unknown

@@ -30,7 +30,8 @@ def serve(settings: Settings, port: int, ready: Callable[[str], None]) -> None:
             listening.bind((settings.host, port))
         except (OSError, OverflowError) as error:
             raise UsageError(f"cannot serve at {settings.host} port {port}: {error}; choose another --port") from error
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        everywhere = settings.host in ("0.0.0.0", "::")  # no address that a browser on this machine can open
+        host = "localhost" if everywhere else f"[{settings.host}]" if ":" in settings.host else settings.host
         listening.listen(128)
         address = f"http://{host}:{listening.getsockname()[1]}/"
         config = uvicorn.Config(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -56,15 +57,20 @@ async def visit(address, number):
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from Linux")
 def test_fifty_users_at_once_are_all_answered_in_bounded_memory(record_property):
+    before = family(os.getpid())  # the browser, and the server of other tests
+
     async def everybody(address):
         highest, users = 0, asyncio.gather(*(visit(address, number) for number in range(USERS)))
         while not users.done():
-            highest = max(highest, memory(family(os.getpid())) - memory([os.getpid()]))
+            highest = max(highest, memory(set(family(os.getpid())).difference(before)))
             await asyncio.sleep(0.5)
         return await users, highest
 
-    with serving("--workers", "2") as address:
-        codes, highest = asyncio.run(asyncio.wait_for(everybody(address), 300))
+    with (
+        serving("--workers", "2") as address,
+        ThreadPoolExecutor(1) as thread,
+    ):  # the browser's loop may run in this one
+        codes, highest = thread.submit(lambda: asyncio.run(asyncio.wait_for(everybody(address), 300))).result()
     assert codes == [[200] * 4] * USERS
     record_property("highest_memory_mb", highest / 2**20)
     print(f"{USERS} users: at most {highest / 2**20:.0f} MB")

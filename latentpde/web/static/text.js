@@ -17,7 +17,7 @@ export const TEXT = {
   view_start: "Start",
   view_truth: "Truth",
   view_error: "Error",
-  about_mean: "The most likely field, given the readings and the equation.",
+  about_mean: "The expected field, given the readings and the equation.",
   about_std: "How far off the field may be: one standard deviation.",
   about_source: "The steady source on the right-hand side of the equation.",
   about_start: "The state at time 0. Its averages over 32 × 32 cells are known.",

@@ -18,8 +18,19 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from latentpde.errors import UsageError
-from latentpde.grid import Basis, Grid, Mirror, Wavenumbers, on_part_between_walls, pad_block, wavenumbers
+from latentpde.grid import (
+    Basis,
+    Grid,
+    Mirror,
+    Wavenumbers,
+    add_to_block,
+    at_points,
+    on_part_between_walls,
+    pad_block,
+    wavenumbers,
+)
 from latentpde.latent import Latent
+from latentpde.lift import Lift
 from latentpde.validation import LATEST, shortened
 
 
@@ -44,6 +55,7 @@ class Decoder:
             `with_velocity` puts them together; for families of order 2.
         mirror: the symmetry of fields between walls.
         source_basis: that of the source's latent, where it is not the field's.
+        lift: what is known on walls; spectra are of the rest of the field, and fields on grids and at places have both.
     """
 
     latent: Latent
@@ -51,9 +63,12 @@ class Decoder:
     moving: bool = False
     mirror: Mirror = field(default_factory=Mirror)
     source_basis: Basis | None = None
+    lift: Lift | None = None
 
     def __post_init__(self):
         self.latent.family.require_even(self.mirror)
+        if self.lift is not None:
+            self.lift.require(self.latent.family)
 
     @classmethod
     def within(cls, latent: Latent, extent: tuple[float, float], mirror: Mirror) -> Decoder:
@@ -94,7 +109,10 @@ class Decoder:
         """
         if grid.extent != self.rectangle:
             raise UsageError(f"the decoder's rectangle is {self.rectangle}, the grid's {grid.extent}")
-        u0_hat = self.mirror.analyse(u0, Grid((u0.shape[-2], u0.shape[-1]), self.rectangle))
+        of_u0 = Grid((u0.shape[-2], u0.shape[-1]), self.rectangle)
+        if self.lift is not None and self.latent.family.order:
+            u0 = u0 - self.lift.on_grid(of_u0)
+        u0_hat = self.mirror.analyse(u0, of_u0)
         return self.on_grid(self.spectrum(z, u0_hat, times), grid)
 
     def spectrum(
@@ -116,6 +134,9 @@ class Decoder:
         source_hat = self.source_spectrum(latent.split(z)[1]) if latent.num_modes else u0_hat.new_zeros((2, 1))
         if self.source_basis is not None:
             source_hat = self.source_basis.to_field(source_hat)
+        if self.lift is not None and self.lift.drives(latent.family):
+            driven = pad_block(self.lift.source_block(latent.family, theta), source_hat.shape)
+            source_hat = add_to_block(driven, source_hat)
         u0_hat = pad_block(u0_hat, source_hat.shape)
         total = latent.family.solve(self._wavenumbers(u0_hat), times, theta, u0_hat, source_hat)
         if velocity_hat is not None:
@@ -131,7 +152,7 @@ class Decoder:
             return torch.zeros((*z.shape[:-1], *grid.shape), dtype=z.dtype, device=z.device)
         source_hat, basis = self.source_spectrum(q), self.source_basis
         if basis is None:
-            return self.on_grid(source_hat, grid)
+            return self._on_grid(source_hat, grid)
         y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
         return basis.at(source_hat, y, x)
 
@@ -143,25 +164,53 @@ class Decoder:
     def on_grid(
         self, u_hat: Complex[Tensor, "*batch row col"], grid: Grid, rows: range | None = None
     ) -> Float[Tensor, "*batch y x"]:
-        """A field of the periodic rectangle on a grid of it, or of a part of it with the same lower corner.
+        """A field of the periodic rectangle on a grid of it, or of a part of it with the same lower corner; what is
+        known on walls is added.
 
         Args:
             u_hat: its block of Fourier coefficients.
             grid: where to evaluate.
             rows: of the grid; all by default.
         """
+        fields = self._on_grid(u_hat, grid, rows)
+        return fields if self.lift is None else fields + self.lift.on_grid(grid, rows)
+
+    def _on_grid(
+        self, u_hat: Complex[Tensor, "*batch row col"], grid: Grid, rows: range | None = None
+    ) -> Float[Tensor, "*batch y x"]:
         if grid.extent == self.rectangle:
             wide = self.mirror.grid(grid)
             fields = wide.synthesise(u_hat) if rows is None else wide.synthesise_rows(u_hat, rows)
             return fields[..., : grid.shape[0], : grid.shape[1]]
         y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
-        return self.at(u_hat, y if rows is None else y[rows.start : rows.stop], x)
+        y = y if rows is None else y[rows.start : rows.stop]
+        return on_part_between_walls(u_hat, self.extent, self.mirror, y, x)
 
     def at(
         self, u_hat: Complex[Tensor, "*batch row col"], y: Float[Tensor, " y"], x: Float[Tensor, " x"]
     ) -> Float[Tensor, "*batch y x"]:
-        """A field at all pairs of coordinates, relative to the lower corner."""
-        return on_part_between_walls(u_hat, self.extent, self.mirror, y, x)
+        """A field at all pairs of coordinates, relative to the lower corner, with what is known on walls."""
+        fields = on_part_between_walls(u_hat, self.extent, self.mirror, y, x)
+        return fields if self.lift is None else fields + self.lift.at(y[:, None], x[None])
+
+    def at_points(
+        self,
+        u_hat: Complex[Tensor, "*batch row col"],
+        points: Float[Tensor, "*batch2 point 2"],
+        origin: tuple[float, float],
+    ) -> Float[Tensor, "*batch3 point"]:
+        """A field at places ``(y, x)``, with what is known on walls.
+
+        Args:
+            u_hat: its block of Fourier coefficients.
+            points: in physical coordinates.
+            origin: the lower corner of the rectangle.
+        """
+        fields = at_points(u_hat, points, self.extent, origin)
+        if self.lift is None:
+            return fields
+        y, x = (points - torch.tensor(origin, dtype=points.dtype)).unbind(-1)
+        return fields + self.lift.at(y, x)
 
     def _wavenumbers(self, block: Tensor) -> Wavenumbers:
         return wavenumbers((block.shape[-2], block.shape[-1]), self.extent, block.real.dtype, block.device)

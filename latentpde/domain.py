@@ -33,8 +33,8 @@ class Domain:
     ``neumann``
         both ends are walls without flux through them, or with a slope of the field that is known.
 
-    What is known on walls is taken off by a function that has it and is linear in the place; walls for which there is
-    none, such as four of different values, are refused.
+    What is known on walls is taken off by a function that has it (`latentpde.lift`); families for which there is none
+    are refused when they are used.
 
     >>> Domain(x="periodic")
     Domain(y='open', x='periodic')
@@ -68,23 +68,6 @@ class Domain:
             if any(pair) and edge not in ("dirichlet", "neumann"):
                 raise UsageError(f"there is no wall along {axis} (its edges are {edge}) that could hold {on!r}")
             object.__setattr__(self, f"on_{axis}", pair)
-        self._require_linear()
-
-    def _require_linear(self) -> None:
-        """Raise where no function that is linear in the place has what holds on the walls."""
-        kinds, on = (self.y, self.x), (self.on_y, self.on_x)
-        uneven = [pair[0] != pair[1] for pair in on]
-        if any(kind == "neumann" and own for kind, own in zip(kinds, uneven, strict=True)):
-            raise UsageError("the slopes on walls that face each other must be the same, so that what enters leaves")
-        if kinds == ("dirichlet", "dirichlet"):
-            fits = len({*self.on_y, *self.on_x}) == 1
-        else:  # along a wall of one value the field is level
-            fits = "dirichlet" not in kinds or not any(on[1 - kinds.index("dirichlet")])
-        if not fits:
-            raise UsageError(
-                "values can differ between two walls that face each other if the other axis is periodic or has walls "
-                f"without flux; four walls need the same value; got {self.describe()}"
-            )
 
     def __repr__(self) -> str:
         given = [f"{name}={getattr(self, name)!r}" for name in ("on_y", "on_x") if any(getattr(self, name))]
@@ -98,21 +81,6 @@ class Domain:
         Domain(y='dirichlet', x='periodic')
         """
         return replace(self, on_y=_ZERO, on_x=_ZERO)
-
-    def lift(self, extent: tuple[float, float]) -> tuple[float, float, float]:
-        """The linear function that has what holds on the walls: its value in the middle, and its slopes along y and x.
-
-        >>> Domain("dirichlet", "periodic", on_y=(1.0, 2.0)).lift((2.0, 1.0))
-        (1.5, 0.5, 0.0)
-
-        Args:
-            extent: ``(height, width)`` of the rectangle.
-        """
-        middle, slopes = 0.0, []
-        for kind, (low, high), length in zip((self.y, self.x), (self.on_y, self.on_x), extent, strict=True):
-            slopes.append((high - low) / length if kind == "dirichlet" else low)
-            middle = (low + high) / 2 if kind == "dirichlet" else middle
-        return middle, slopes[0], slopes[1]
 
     @classmethod
     def periodic(cls) -> Domain:

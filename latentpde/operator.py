@@ -17,6 +17,7 @@ from torch import Tensor
 from latentpde.decoder import Decoder
 from latentpde.grid import Grid, Mirror, at_points, pooling_attenuation
 from latentpde.observation import Observation
+from latentpde.observation.lifting import lifted_readings, without_lift
 from latentpde.observation.unfolding import unfolded
 
 EPSILON = 1e-8  # of the residual's denominator
@@ -41,7 +42,10 @@ class ObservationOperator:
     def __init__(self, observation: Observation, decoder: Decoder):
         observation.require_initial()
         self.decoder, self._mirror = decoder, decoder.mirror if observation.positions is None else Mirror()
-        given, observation = observation, unfolded(observation)  # on the rectangle with its images, if it has walls
+        lift, given = decoder.lift, observation
+        self._known = None if lift is None else lifted_readings(given, lift)[:, None]
+        # less what is known on walls, and on the rectangle with its images, where it has any
+        observation = unfolded(without_lift(observation, decoder.latent.family))
         self.observation, coarse = observation, observation.require_initial()
         on_coarse_grid = observation.observed == "lowres-solve"
         u0_hat = observation.grid.analyse(coarse) if on_coarse_grid else observation.initial_spectrum()
@@ -53,6 +57,11 @@ class ObservationOperator:
 
     def predict(self, z: Float[Tensor, "#case draw latent"]) -> Float[Tensor, "case draw time *reading"]:
         """Readings without noise, also where nothing was read; candidates may be the same for all cases."""
+        predicted = self._predict(z)
+        return predicted if self._known is None else predicted + self._known
+
+    def _predict(self, z: Float[Tensor, "#case draw latent"]) -> Float[Tensor, "case draw time *reading"]:
+        """Without what is known on walls."""
         observation = self.observation
         spectrum = self.decoder.spectrum(z, self._u0_hat.to(_complex_like(z)), observation.times.to(z))
         if observation.observed == "lowres-solve":

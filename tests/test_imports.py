@@ -19,6 +19,7 @@ CORE = (
     "frame",
     "grid",
     "latent",
+    "lift",
     "observation",
     "operator",
     "pde",

@@ -17,6 +17,7 @@ from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.observation.checks import checked_velocity
+from latentpde.observation.lifting import lift_of
 from latentpde.pde import Family
 from latentpde.posterior import PDEPosterior, Posterior
 from latentpde.registry import Registry
@@ -244,4 +245,5 @@ def make_estimator(method: str, **options) -> Estimator:
 
 def decoder_for(observation: Observation, latent: Latent) -> Decoder:
     """The decoder from latents to fields on the rectangle that was observed."""
-    return Decoder.within(latent, observation.grid.extent, (observation.domain or Domain.periodic()).mirror)
+    mirror = (observation.domain or Domain.periodic()).mirror
+    return replace(Decoder.within(latent, observation.grid.extent, mirror), lift=lift_of(observation))

@@ -21,6 +21,7 @@ from latentpde.estimators.base import Estimator, decoder_for
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
+from latentpde.observation.lifting import without_lift
 from latentpde.observation.unfolding import unfolded
 from latentpde.operator import ObservationOperator
 from latentpde.posterior import LatentPosterior
@@ -96,7 +97,7 @@ class Map(Estimator):
             },
             decoder=decoder,
             z=z[rows, best][:, None],
-            initial_hat=unfolded(observation).initial_spectrum()[:, None],
+            initial_hat=unfolded(without_lift(observation, latent.family)).initial_spectrum()[:, None],
         )
 
     def minimise(

@@ -1,9 +1,4 @@
-"""Known values and slopes on walls: a linear function that has them is taken off, and the rest is zero there.
-
-A function that is linear in the place solves every family that has no term in the field itself and no odd derivative
-through the walls, whatever its coefficients are. So what is left of the field solves the same PDE, with the same
-source, between walls on which it vanishes.
-"""
+"""Readings between walls that hold something, less a function that has what is known on them (`latentpde.lift`)."""
 
 from __future__ import annotations
 
@@ -14,22 +9,35 @@ from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.domain import Domain
-from latentpde.errors import UsageError
-from latentpde.grid import Grid, wavenumbers
+from latentpde.grid import Grid, average_pool
+from latentpde.lift import Lift
 from latentpde.observation.observation import Observation
 from latentpde.pde import Family
 
+_PER_CELL = 8  # samples along a side that stand for a true mean
 
-def lift_of(observation: Observation) -> Float[Tensor, " 3"] | None:
-    """The value in the middle of the rectangle and the slopes along y and x; ``None`` where walls hold nothing.
+
+def lift_of(observation: Observation) -> Lift | None:
+    """What is known on the walls; ``None`` where they hold nothing.
 
     >>> domain = Domain("dirichlet", "periodic", on_y=(1.0, 3.0))
-    >>> lift_of(Observation.from_arrays(torch.ones(2, 2), times=[1.0], noise_std=0.1, domain=domain))
-    tensor([2., 2., 0.], dtype=torch.float64)
+    >>> lift = lift_of(Observation.from_arrays(torch.ones(2, 2), times=[1.0], noise_std=0.1, domain=domain))
+    >>> lift.on_grid(Grid((2, 1)))
+    tensor([[1.5000],
+            [2.5000]], dtype=torch.float64)
     """
-    domain = observation.domain or Domain.periodic()
-    lift = domain.lift(observation.grid.extent)
-    return torch.tensor(lift, dtype=torch.float64) if any(lift) or domain != domain.without_values else None
+    return Lift.of(observation.domain or Domain.periodic(), observation.grid.extent)
+
+
+def lifted_readings(observation: Observation, lift: Lift) -> Float[Tensor, "case time *reading"]:
+    """What readings see of the known function, also where nothing was read; readings of the source nothing."""
+    if observation.positions is None:
+        known = _on_cells(lift, observation.grid, observation.pooling)
+    else:
+        y, x = (observation.positions - torch.tensor(observation.grid.origin, dtype=torch.float64)).unbind(-1)
+        known = lift.at(y, x)[:, None]
+    known = known.expand_as(observation.values)
+    return known if observation.of_source is None else torch.where(observation.of_source, 0.0, known)
 
 
 def without_lift(observation: Observation, family: Family) -> Observation:
@@ -45,37 +53,19 @@ def without_lift(observation: Observation, family: Family) -> Observation:
     lift, domain, grid = lift_of(observation), observation.domain, observation.grid
     if lift is None or domain is None:
         return observation
-    _require_no_term_in_the_field(family)
-    if observation.positions is None:
-        known = on_grid(lift, grid)
-    else:
-        corner, length = (torch.tensor(pair, dtype=torch.float64) for pair in (grid.origin, grid.extent))
-        places = observation.positions - corner - length / 2
-        known = (lift[0] + places @ lift[1:])[:, None]
-    reads_field = observation.mask if observation.of_source is None else observation.mask & ~observation.of_source
+    lift.require(family)
     states = {
-        name: state - on_grid(lift, grid.with_shape((state.shape[-2], state.shape[-1])))
-        for name in ("initial", "fine_initial")
+        name: state - _on_cells(lift, grid.with_shape((state.shape[-2], state.shape[-1])), pooling)
+        for name, pooling in (("initial", observation.pooling), ("fine_initial", 1))
         if family.order and (state := getattr(observation, name)) is not None
     }
-    values = torch.where(reads_field, observation.values - known, observation.values)
-    return replace(observation, values=values, domain=domain.without_values, **states)
+    read = torch.where(observation.mask, observation.values - lifted_readings(observation, lift), observation.values)
+    return replace(observation, values=read, domain=domain.without_values, **states)
 
 
-def on_grid(lift: Float[Tensor, " 3"], grid: Grid) -> Float[Tensor, "y x"]:
-    """A linear function at the centres of the cells, which are also their means."""
-    y, x = (
-        c - start - length / 2 for c, start, length in zip(grid.coordinates(), grid.origin, grid.extent, strict=True)
-    )
-    return lift[0] + lift[1] * y[:, None] + lift[2] * x
-
-
-def _require_no_term_in_the_field(family: Family) -> None:
-    k = wavenumbers((2, 1), (1.0, 1.0))
-    for end in ("lower", "upper"):
-        theta = [torch.tensor(getattr(c, end), dtype=torch.float64) for c in family.coefficients]
-        if abs(complex(torch.as_tensor(family.symbol(k, *theta)).expand(2, 1)[0, 0])) > 0:
-            raise UsageError(
-                f"{family.name} ({family.equation}) changes a constant field; values on walls other than zero can be "
-                "given for families that do not, such as heat and poisson"
-            )
+def _on_cells(lift: Lift, grid: Grid, pooling: int | None) -> Float[Tensor, "y x"]:
+    """What cells see of the function that are means over that many samples per side, ``None`` for a true mean."""
+    if pooling == 1:
+        return lift.on_grid(grid)
+    per_cell = pooling or _PER_CELL
+    return average_pool(lift.on_grid(grid.refine(per_cell)), per_cell)

@@ -326,8 +326,6 @@ class Observation(InNotebook):
         if not (domain.is_periodic or (walls and not domain.is_open)):
             known = "periodic edges and walls" if walls else "periodic edges"
             raise DataError(f"{method} knows {known} only; for others take the method exact")
-        if domain != domain.without_values:
-            raise DataError(f"{method} takes walls that hold zero; for other values take the method exact")
         if self.initial_velocity is not None or self.settings.velocity not in (None, "zero"):
             raise DataError(f"{method} starts from a state at rest; for an initial velocity take the method exact")
         if self.of_source is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import overload
 
 import numpy as np
 import torch
@@ -22,8 +21,7 @@ from latentpde.estimators.exact.drawn import DrawnStates, MovedDraws
 from latentpde.estimators.exact.model import Draws, Model
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.observation import Observation
-from latentpde.observation.lifting import without_lift
-from latentpde.pde import Family
+from latentpde.observation.lifting import lift_of, lifted_readings
 from latentpde.posterior import InitialStates
 
 _FIELDS = ("z", "trend", "initial_hat", "velocity_hat")
@@ -129,30 +127,13 @@ def moving(states: Complex[Tensor, "*node row col"], draws: Draws) -> Complex[Te
     return states if draws.velocity_hat is None else with_velocity(states, draws.velocity_hat)
 
 
-@overload
-def with_lift(trend: Tensor, lift: Float[Tensor, " 3"] | None) -> Tensor: ...
-@overload
-def with_lift(trend: Tensor | MovedDraws, lift: Float[Tensor, " 3"] | None) -> Tensor | MovedDraws: ...
-def with_lift(trend: Tensor | MovedDraws, lift: Float[Tensor, " 3"] | None) -> Tensor | MovedDraws:
-    """Coefficients of a trend, and what is known on walls beside it."""
-    if lift is None:
-        return trend
-    if isinstance(trend, MovedDraws):
-        return replace(
-            trend, draws=[_in_three(own) + lift for own in trend.draws], shifts=[_in_three(own) for own in trend.shifts]
-        )
-    return _in_three(trend) + lift
-
-
 def left_out_with_lift(
-    observation: Observation, family: Family, found: list[tuple[Tensor, Tensor] | None]
+    observation: Observation, found: list[tuple[Tensor, Tensor] | None]
 ) -> list[tuple[Tensor, Tensor] | None]:
     """What the other readings and the walls predict for each."""
-    known = observation.values - without_lift(observation, family).values
+    lift = lift_of(observation)
+    if lift is None:
+        return found
+    known = lifted_readings(observation, lift)
     pairs = zip(found, known, observation.mask, strict=True)
     return [None if own is None else (own[0] + added[mask], own[1]) for own, added, mask in pairs]
-
-
-def _in_three(trend: Float[Tensor, "*batch column"]) -> Float[Tensor, "*batch 3"]:
-    """A constant and two slopes, zero where there are none."""
-    return torch.nn.functional.pad(trend, (0, 3 - trend.shape[-1]))

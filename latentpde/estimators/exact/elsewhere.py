@@ -6,13 +6,14 @@ standard normal beforehand. So covariances between any places, given the reading
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from latentpde.estimators.exact.conditioned import ConditionedModes
+from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.responses import Places, UnknownModes
 
@@ -32,7 +33,7 @@ class Elsewhere:
     """
 
     model: Model
-    unknown: UnknownModes | ConditionedModes
+    unknown: UnknownModes | MappedModes | ConditionedModes
     order: Tensor
     trend: Float[Tensor, "place column"]
     is_source: bool = False
@@ -68,6 +69,10 @@ class Elsewhere:
         unknown = likelihood.unknown
         if isinstance(unknown, ConditionedModes):
             unknown = unknown.at(places)
+        elif isinstance(unknown, MappedModes):
+            if is_source:  # which has no time
+                places = replace(places, times=distinct[:0], snapshots=[slice(0, len(positions))])
+            unknown = MappedModes(model.decoder, places, [part for part, _ in unknown.parts])
         else:
             unknown = UnknownModes.of(model.decoder.latent, places, [part for part, _ in unknown.parts])
         middle = torch.tensor(extent, dtype=torch.float64) / 2
@@ -79,8 +84,8 @@ class Elsewhere:
 
     def rows(self, parameters: Float[Tensor, "1 parameter"]) -> Float[Tensor, "place unknown"]:
         """What each place sees of real whitened unknowns, a flat prior of the trend among them, in the user's units."""
-        if self.is_source:
-            found = self._source_rows(parameters)
+        if self.is_source and not isinstance(self.unknown, MappedModes):
+            found = self._source_rows(self.unknown, parameters)
         else:
             found = torch.cat([*self.unknown.responses_by_field(parameters).values()], dim=-1)
         rows = torch.empty((len(self.order), 2 * found.shape[-1] + self.trend.shape[1]), dtype=torch.float64)
@@ -89,8 +94,8 @@ class Elsewhere:
             return rows
         return rows * (self.model.units.of_source if self.is_source else self.model.units.value)
 
-    def _source_rows(self, parameters: Tensor) -> Tensor:
-        found, start, unknown = [], 0, self.unknown
+    def _source_rows(self, unknown: UnknownModes | ConditionedModes, parameters: Tensor) -> Tensor:
+        found, start = [], 0
         modes = unknown.others if isinstance(unknown, ConditionedModes) else unknown
         for part, k in modes.parts:
             own = modes.waves[:, start : start + len(part.modes)]

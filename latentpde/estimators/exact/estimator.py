@@ -39,7 +39,6 @@ from latentpde.estimators.exact.cases import (
     left_out_with_lift,
     moving,
     set_aside,
-    with_lift,
 )
 from latentpde.estimators.exact.checks import check_case, node_checks
 from latentpde.estimators.exact.diagnostics import describe, left_out, prior_to_noise
@@ -150,7 +149,6 @@ class Exact(Estimator):
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
     ) -> ExactPosterior:
         latent, models, cases = self._within_wide_bounds(observation, latent, num_draws, seed, show_progress)
-        lift = lift_of(observation)
         z, initial_hat = join_kept(cases)
         spread_z, spread_initial_hat, spread_trend = join_spread(cases)
         return ExactPosterior(
@@ -166,13 +164,13 @@ class Exact(Estimator):
             mean_initial_hat=[case.mean_initial_hat for case in cases],
             spread_z=spread_z,
             spread_initial_hat=spread_initial_hat,
-            trend=with_lift(torch.stack([case.kept.trend for case in cases]), lift),
-            mean_trend=with_lift(torch.stack([case.mean.trend for case in cases]), lift),
-            spread_trend=None if spread_trend is None else with_lift(spread_trend, lift),
+            trend=torch.stack([case.kept.trend for case in cases]),
+            mean_trend=torch.stack([case.mean.trend for case in cases]),
+            spread_trend=spread_trend,
             level_names=models[0].level_names,
             level_draws=torch.stack([case.kept.parameters[:, latent.num_coefficients :] for case in cases]),
             mean_levels=torch.stack([case.mean.parameters[:, latent.num_coefficients :] for case in cases]),
-            left_out=left_out_with_lift(observation, latent.family, [case.left_out for case in cases]),
+            left_out=left_out_with_lift(observation, [case.left_out for case in cases]),
             samples=[case.samples for case in cases],
             factors=[case.factors for case in cases],
             make_models=self.models,
@@ -213,7 +211,7 @@ class Exact(Estimator):
 
     def models(self, observation: Observation, latent: Latent) -> list[Model]:
         """The model of each case; all on one rectangle and with blocks of one shape."""
-        observation = without_lift(observation, latent.family)
+        lift, observation = lift_of(observation), without_lift(observation, latent.family)
         velocity = self.velocity if isinstance(self.velocity, Spectrum) else None
         if self.velocity is not None:
             observation = replace(observation, initial_velocity=None)
@@ -230,7 +228,9 @@ class Exact(Estimator):
                 for case in wide
             ]
             return [
-                Model.with_known_start(case, latent, state, source=self.source, velocity=velocity, mirror=mirror)
+                Model.with_known_start(
+                    case, latent, state, source=self.source, velocity=velocity, mirror=mirror, lift=lift
+                )
                 for case, state in zip(wide, states, strict=True)
             ]
         if observation.initial_velocity is not None:
@@ -242,7 +242,7 @@ class Exact(Estimator):
         priors = (self.initial, self.source, velocity)
         problems = [Problem.of(case, latent, self.initial_noise_std, *priors, in_users_units=known) for case in cases]
         options: dict[str, Any] = {"initial": self.initial, "source": self.source, "velocity": velocity}
-        options["trend"] = self._trend(observation)
+        options |= {"trend": self._trend(observation), "lift": lift}
         largest = max(problem.num_modes(*priors) for problem in problems)
         return models_of(problems, largest, **options)
 

@@ -134,13 +134,13 @@ class CovarianceForm:
         self.num_values = max(len(noise.known) ** 2, self._signal.num_values)
 
     def factorised(self, parameters: Tensor) -> CovarianceFactors:
-        last = self._last
-        if last is not None and torch.equal(last[0], parameters):
+        last, once = self._last, len(parameters) == 1 and not parameters.requires_grad
+        if once and last is not None and torch.equal(last[0], parameters):
             return last[1]
         whole = self._signal.covariance(parameters)
         whole.diagonal(dim1=-2, dim2=-1).add_(self.noise.variance(parameters))
         factors = CovarianceFactors(self, parameters, cholesky(whole))
-        if len(parameters) == 1 and not parameters.requires_grad:  # cases of one layout may ask for it again
+        if once:  # cases of one layout may ask for it again; it has no graph for a gradient
             self._last = parameters.clone(), factors
         return factors
 

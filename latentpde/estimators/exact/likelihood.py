@@ -24,6 +24,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from latentpde.estimators.exact.conditioned import ConditionedModes, ConditionedState
+from latentpde.estimators.exact.driven import DrivenMean
 from latentpde.estimators.exact.forms import CovarianceForm, Factors, GaussianForm, NoiseForm, cholesky, log_det
 from latentpde.estimators.exact.information import InformationForm
 from latentpde.estimators.exact.mapped import MappedModes
@@ -51,6 +52,7 @@ class MarginalLikelihood:
         noise: of the readings.
         trend: ``Phi``, columns of what is added to the field with a flat prior; none by default.
         form: ``"covariance"``, ``"information"``, or by default the cheaper one.
+        driven: what their mean has more, where walls drive the field.
     """
 
     def __init__(
@@ -61,8 +63,9 @@ class MarginalLikelihood:
         noise: Noise,
         trend: Float[Tensor, "reading column"] | None = None,
         form: str | None = None,
+        driven: DrivenMean | None = None,
     ):
-        self.values, self.known, self.unknown = values, known, unknown
+        self.values, self.known, self.unknown, self.driven = values, known, unknown, driven
         self.trend = values.new_zeros((len(values), 0)) if trend is None else trend
         if form is None:
             most = COVARIANCE_LIMIT if unknown.places.num_snapshots == 1 else COVARIANCE_LIMIT_OF_SEVERAL
@@ -104,7 +107,8 @@ class MarginalLikelihood:
         if self.known is not None:
             raise ValueError("readings of a known initial state are taken together")
         noise, unknown = self.noise.only(chosen), self.unknown.only(chosen)
-        return MarginalLikelihood(self.values[chosen], None, unknown, noise, self.trend[chosen])
+        driven = None if self.driven is None else self.driven.only(chosen)
+        return MarginalLikelihood(self.values[chosen], None, unknown, noise, self.trend[chosen], driven=driven)
 
     def with_noise(self, noise: Noise) -> MarginalLikelihood:
         """The same readings with other noise."""
@@ -133,6 +137,8 @@ class MarginalLikelihood:
         """A cheap stand-in with the covariance taken at some parameters; ``None`` where the mean does not depend on
         them, so that nothing would be left of the likelihood."""
         if self.known is None or not self.known.num_modes or self.trend.shape[1] or self.noise.inferred:
+            return None
+        if self.driven is not None:
             return None
         return Surrogate(self.values, self.known, self._form, parameters)
 
@@ -278,7 +284,8 @@ class MarginalLikelihood:
     def mean(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, "#batch reading"]:
         """What the readings would be without noise, without a trend and without anything unknown."""
         known = self.unknown if isinstance(self.unknown, ConditionedModes) else self.known
-        return known.mean(parameters) if known else torch.zeros_like(self.values)[None]
+        mean = known.mean(parameters) if known else torch.zeros_like(self.values)[None]
+        return mean if self.driven is None else mean + self.driven.mean(parameters)
 
 
 def _make_form(name: str, unknown: UnknownModes | MappedModes | ConditionedModes, noise: Noise) -> GaussianForm:

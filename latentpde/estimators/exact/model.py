@@ -18,6 +18,7 @@ from torch import Tensor
 from latentpde.decoder import Decoder
 from latentpde.errors import DataError, UsageError
 from latentpde.estimators.exact.conditioned import ConditionedModes
+from latentpde.estimators.exact.driven import DrivenMean
 from latentpde.estimators.exact.embedding import Embedding
 from latentpde.estimators.exact.initial_state import InitialState, detail_variance
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
@@ -31,6 +32,7 @@ from latentpde.estimators.exact.trends import trend_columns
 from latentpde.estimators.exact.units import Units
 from latentpde.grid import Grid, Mirror
 from latentpde.latent import Latent
+from latentpde.lift import Lift
 from latentpde.observation import Observation
 from latentpde.spectra import Matern, Spectrum, WhiteBand
 
@@ -107,6 +109,7 @@ class Model:
         velocity: Spectrum | None = None,
         form: str | None = None,
         mirror: Mirror | None = None,
+        lift: Lift | None = None,
     ) -> Model:
         """The paper's problem: an initial state that is known, but for noise, on the torus.
 
@@ -118,12 +121,13 @@ class Model:
             velocity: the prior of the velocity that the state starts with; without one it is the case's, or zero.
             form: as that of `MarginalLikelihood`.
             mirror: the symmetry between walls.
+            lift: what is known on these.
         """
         mirror = mirror or Mirror()
         if len(case) != 1:
             raise DataError(f"a model is of one case at a time, got {len(case)}")
         moving = velocity is not None or case.initial_velocity is not None
-        decoder = Decoder(latent, case.grid.extent, moving, mirror)
+        decoder = Decoder(latent, case.grid.extent, moving, mirror, lift=lift)
         levels, places = Levels(latent), Places.of(case)
         values, std = case.values[0][case.mask[0]], case.noise_std[0][case.mask[0]]
         noise = levels.noise(
@@ -145,7 +149,8 @@ class Model:
         if moving and velocity is None:
             moved = KnownState.of(case, decoder, places, case.velocity_spectrum(seen=True)[0], least, "velocity")
             known = replace(known, velocity=moved)
-        likelihood = MarginalLikelihood(values, known, UnknownModes.of(latent, places, fields), noise, form=form)
+        unknown, driven = UnknownModes.of(latent, places, fields), DrivenMean.of(decoder, places, case)
+        likelihood = MarginalLikelihood(values, known, unknown, noise, form=form, driven=driven)
         given = case.velocity_spectrum()[0] if moving and velocity is None else None
         return cls(decoder, likelihood, tuple(levels), state, given_velocity=given)
 
@@ -164,6 +169,7 @@ class Model:
         form: str | None = None,
         units: Units | None = None,
         noisy_start: bool = False,
+        lift: Lift | None = None,
     ) -> Model:
         """State and source are Gaussian fields with spectra; what lies beyond open edges is unknown like the rest.
 
@@ -179,11 +185,12 @@ class Model:
             form: as that of `MarginalLikelihood`.
             units: of all of these.
             noisy_start: whether somebody gave the noise of the initial state's cells.
+            lift: what is known on walls.
         """
         source = source or default_source(latent, around.num_modes)
         basis = basis_of(source, around, grid.extent, latent.family.spacing)
         latent = replace(latent, num_modes=around.num_modes if basis is None else basis.along_y.shape[1])
-        decoder = Decoder(latent, around.extent, velocity is not None, around.mirror, basis)
+        decoder = Decoder(latent, around.extent, velocity is not None, around.mirror, basis, lift)
         levels, scales, middle = Levels(latent), Scales(readings, grid, latent), torch.tensor(grid.extent).double() / 2
         cells = None if basis or not latent.family.order else conditioned_first(readings, middle, trend)
         start = None
@@ -219,7 +226,8 @@ class Model:
             unknown = MappedModes(decoder, places, fields)
         else:
             unknown = UnknownModes.of(latent, places, fields)
-        likelihood = MarginalLikelihood(readings.values, None, unknown, noise, columns, form)
+        driven = DrivenMean.of(decoder, places)
+        likelihood = MarginalLikelihood(readings.values, None, unknown, noise, columns, form, driven)
         return cls(decoder, likelihood, tuple(levels), None, units, readings.order, of_source=readings.of_source)
 
     @property
@@ -277,15 +285,7 @@ class Model:
     @property
     def users_decoder(self) -> Decoder:
         """From latents in the user's units to fields in the user's units."""
-        if self.units is None:
-            return self.decoder
-        latent, units = self.decoder.latent, self.units
-        bounds, (height, width) = latent.bounds * units.of_coefficients[:, None], self.decoder.extent
-        source_prior_std = latent.source_prior_std * units.of_source
-        latent = replace(latent, family=units.family, bounds=bounds, source_prior_std=source_prior_std)
-        basis, extent = self.decoder.source_basis, (height * units.length, width * units.length)
-        basis = None if basis is None else basis.scaled(units.length)
-        return replace(self.decoder, latent=latent, extent=extent, source_basis=basis)
+        return self.decoder if self.units is None else self.units.users_decoder(self.decoder)
 
     def with_readings(self, readings: Readings) -> Model:
         """That of other readings at the same places and times, with the same noise: what was computed for these stays

@@ -19,7 +19,7 @@ from latentpde.estimators.exact.left_out import left_out_table, set_aside_table
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.estimators.exact.warnings import warnings_of_comparisons, warnings_of_run
-from latentpde.grid import Grid, at_points, average_pool, resample
+from latentpde.grid import Grid, average_pool, resample
 from latentpde.latent import Latent
 from latentpde.observation import Observation
 from latentpde.posterior import CHUNK_VALUES, InitialStates, LatentPosterior
@@ -311,7 +311,7 @@ class ExactPosterior(LatentPosterior):
         for time in times.unique():
             here = times == time
             u_hat = self.decoder.spectrum(z, u0_hat, time[None])[:, 0]
-            values[:, here] = at_points(u_hat, points[here], self.decoder.extent, grid.origin)
+            values[:, here] = self.decoder.at_points(u_hat, points[here], grid.origin)
         if not trend.shape[-1]:
             return values
         corner, length = (torch.tensor(pair, dtype=torch.float64) for pair in (grid.origin, grid.extent))

@@ -15,6 +15,7 @@ from latentpde.estimators.exact.readings import Readings
 from latentpde.estimators.exact.units import Units
 from latentpde.grid import Grid
 from latentpde.latent import Latent
+from latentpde.lift import Lift
 from latentpde.observation import Observation
 from latentpde.observation.tables import typical_distance
 from latentpde.spectra import Spectrum
@@ -81,12 +82,14 @@ class Problem:
         source: Spectrum | None,
         trend: str,
         velocity: Spectrum | None = None,
+        lift: Lift | None = None,
     ) -> Model:
-        """The model with blocks of a given size; the priors are in the user's units."""
+        """The model with blocks of a given size; the priors, and what is known on walls, are in the user's units."""
         around, units = self._around.with_block(num_modes), self.units
         if units is not None:
             initial, source = units.spectrum(initial, "initial"), units.spectrum(source, "source")
             velocity = units.spectrum(velocity, "velocity")
+            lift = None if lift is None else lift.scaled(1 / units.value, 1 / units.length)
         return Model.with_unknown_start(
             self.readings,
             self.grid,
@@ -98,6 +101,7 @@ class Problem:
             trend=trend,
             units=units,
             noisy_start=self.noisy_start,
+            lift=lift,
         )
 
     def is_like(self, other: Problem) -> bool:

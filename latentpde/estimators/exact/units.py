@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.estimators.exact.readings import Readings
 from latentpde.grid import Grid
@@ -124,6 +125,19 @@ class Units:
         source_prior_std = latent.source_prior_std / self.of_source
         family = latent.family.in_units_of(self.length)
         return replace(latent, family=family, bounds=bounds, source_prior_std=source_prior_std)
+
+    def users_decoder(self, decoder: Decoder) -> Decoder:
+        """From latents in the user's units to fields in the user's units."""
+        latent, (height, width) = decoder.latent, decoder.extent
+        bounds, strength = latent.bounds * self.of_coefficients[:, None], latent.source_prior_std * self.of_source
+        basis, lift = decoder.source_basis, decoder.lift
+        return replace(
+            decoder,
+            latent=replace(latent, family=self.family, bounds=bounds, source_prior_std=strength),
+            extent=(height * self.length, width * self.length),
+            source_basis=None if basis is None else basis.scaled(self.length),
+            lift=None if lift is None else lift.scaled(self.value, self.length),
+        )
 
     def spectrum(self, spectrum: Spectrum | None, field: str) -> Spectrum | None:
         """A prior with the levels that are given in these units."""

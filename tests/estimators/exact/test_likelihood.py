@@ -186,6 +186,18 @@ def test_gradients_in_the_coefficients(family, form):
     assert torch.autograd.gradcheck(model.log_likelihood, (theta,), atol=1e-4, rtol=1e-4)
 
 
+def test_a_gradient_where_the_value_was_asked_for_before():
+    """Factors that are kept for another case of the layout have no graph."""
+    decoder = decoder_of("advection_diffusion")
+    model, theta = model_of(observe(times=(0.2, 0.5)), decoder, form="covariance"), thetas(decoder)[:1]
+    model.log_likelihood(theta)
+    asked = theta.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(model.log_likelihood(asked).sum(), asked)
+    steps = 1e-5 * torch.eye(theta.shape[1], dtype=torch.float64)
+    expected = (model.log_likelihood(theta + steps) - model.log_likelihood(theta - steps)) / 2e-5
+    torch.testing.assert_close(slope[0], expected, rtol=1e-4, atol=1e-3)
+
+
 def test_the_forms_agree_on_either_side_of_the_switch(monkeypatch):
     """The user does not choose the form, so no number may depend on it."""
     decoder, observation = decoder_of(num_modes=3), observe(times=(0.1, 0.3), share=0.5)

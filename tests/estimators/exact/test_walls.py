@@ -258,6 +258,35 @@ def test_cosines_for_the_source_and_sines_for_the_field(kind):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("of_source", [False, True])
+def test_what_is_left_to_know_elsewhere_of_a_source_in_cosines(of_source):
+    """What `suggest` goes by, against a dense Gaussian."""
+    from latentpde.estimators.exact.elsewhere import Elsewhere, whitened_readings
+
+    rng, size = np.random.default_rng(2), 8
+    to_source, to_field, h = rival_case(size)
+    nodes = np.stack(np.meshgrid(np.arange(size) * h, np.arange(size) * h, indexing="ij"), -1).reshape(-1, 2)
+    inside = np.flatnonzero(((nodes > 1e-9) & (nodes < 1 - 1e-9)).all(1))
+    chosen = rng.choice(inside, 12, replace=False)
+    observation = lp.Observation.from_table(
+        to_field[chosen] @ rng.standard_normal(size**2), y=nodes[chosen, 0], x=nodes[chosen, 1], sigma=1e-3,
+        grid=lp.Grid((size - 1,) * 2), domain=lp.Domain("dirichlet", "dirichlet"),
+    )  # fmt: skip
+    posterior = lp.reconstruct(
+        observation, discretised(get_family("poisson"), (h, h)), fixed={"kappa": 1.0}, trend="none",
+        source=rival_prior(size, h), num_draws=1, num_spread_draws=2,
+    )  # fmt: skip
+    model, node = posterior.model(0), torch.tensor([[1.0]], dtype=torch.float64)
+    places, times = torch.from_numpy(nodes[inside]), torch.ones(len(inside), dtype=torch.float64)
+    rows = Elsewhere.of(model, places, times, observation.grid.extent, is_source=of_source).rows(node)
+    read = whitened_readings(model, node)
+    found = (rows @ rows.T - (rows @ read.T) @ (rows @ read.T).T).numpy()
+    asked, seen = (to_source if of_source else to_field)[inside], to_field[chosen]
+    gain = np.linalg.solve(seen @ seen.T + 1e-6 * np.eye(len(seen)), seen @ asked.T)
+    expected = asked @ asked.T - asked @ seen.T @ gain
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * expected.max())
+
+
 def test_a_prior_in_another_basis_of_a_continuous_field():
     """A constant source between cold walls: the series of the field, term by term."""
     basis = lp.Matern(1.0, 10.0, num_modes=8, basis="neumann")

@@ -7,6 +7,8 @@ from latentpde.bench.rivals.dense import dense_means
 from latentpde.bench.rivals.exact import LEAST, solve
 from latentpde.bench.rivals.fields import EQUATIONS, SPACING, Layout, relative_errors
 from latentpde.bench.rivals.heat import heat_case
+from latentpde.bench.rivals.tables import TABLES
+from latentpde.bench.rivals.tasks import key, measure_layout, tasks
 
 
 def test_fields_have_the_statistics_that_are_stored_with_theirs():
@@ -41,3 +43,27 @@ def test_heat_finds_the_diffusivity():
     found = heat_case(0)
     assert abs(found["kappa"] - 1) < 4 * found["kappa_std"]
     assert found["mae"] < 5e-3
+
+
+def test_every_task_is_measured_once_and_what_is_timed_comes_first():
+    listed = list(tasks(500))
+    assert len({tuple(task.items()) for task in listed}) == len(listed)
+    assert [key({**task, "mean_a": 1.0}) for task in listed] == listed
+    plain = [task for task in listed[:60] if task["noise"] == 0.0 and task["scheme"] == "five-point"]
+    assert len(plain) == 60  # ten layouts of both equations, in three directions
+    noisy = {(task["task"], task["direction"], task["noise"]) for task in listed if "noise" in task}
+    assert len(noisy) == 2 * 3 * 5
+
+
+def test_tables_without_lines_are_empty_and_name_what_was_published():
+    shown = {table([]).title: table([]) for table in TABLES}
+    rows = {row[:2]: row[2:] for row in shown["rivals: relative L2 error, %"].rows}
+    assert rows["poisson", "inverse"] == ("-", "-", "20.47", "21.10", "15.78")
+    assert rows["Darcy flow", "forward"] == ("-", "-", "2.49", "6.07", "-")
+    assert set(rows["Burgers", "forward"]) == {"-"}
+
+
+def test_noise_that_is_assumed_where_there_is_none_changes_little():
+    task = {"task": "poisson", "direction": "forward", "noise": 0.0, "scheme": "five-point", "index": 0}
+    errors = [measure_layout({**task, "least": least}, num=2)["mean_u"] for least in (1e-5, 1e-6)]
+    assert abs(errors[0] / errors[1] - 1) < 1e-3

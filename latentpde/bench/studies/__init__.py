@@ -31,6 +31,7 @@ from latentpde.bench.studies.stages import Stages
 from latentpde.bench.studies.suggest import Suggest
 from latentpde.bench.studies.sweeps import Masks, Noise, Snapshots, Sparsity
 from latentpde.bench.studies.unknowns import Unknowns
+from latentpde.bench.studies.walls import Walls
 
 for _benchmark in (
     *(Table1(), TableNoSource(), Pareto(), Limit(), MeanSquare(), FineInitial(), FamilyBounds(), Runtime()),
@@ -39,6 +40,6 @@ for _benchmark in (
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
     *(Speed(), Core(), Batching(), Scaling(), Cluster(), Peers()),
-    *(Plumes(), Real(), Unknowns(), Rivals()),
+    *(Plumes(), Real(), Unknowns(), Rivals(), Walls()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from latentpde.domain import Domain
-from latentpde.errors import UsageError
+from latentpde.errors import DataError, UsageError
 from latentpde.latent import Latent
 from latentpde.observation import Observation
+from latentpde.observation.tables import is_around_readings
 from latentpde.pde import Family, get_family
 from latentpde.pde.scales import scaled_bounds
 from latentpde.settings import Settings
@@ -80,6 +81,7 @@ class Setup:
         settings, known_std, num_modes = _paper_source(settings, of_data, source_prior_std, num_modes)
         domain = settings.domain or observation.domain or (Domain() if as_they_come else Domain.periodic())
         observation = _with_noise(replace(observation, domain=domain), settings.noise_std)
+        _require_walls_somewhere(observation, domain)
         bounds, bounds_from = _bounds(chosen, observation, of_data, settings, all_bounds, as_they_come)
         latent = Latent(
             chosen,
@@ -141,6 +143,16 @@ def _paper_source(
     if num_modes is None:
         num_modes = 0 if of_file == 0 and std is None else modes_of_file or Latent.num_modes
     return settings, std if std is not None else of_file, num_modes
+
+
+def _require_walls_somewhere(observation: Observation, domain: Domain) -> None:
+    """Raise `DataError` for walls around a table of readings of which nobody has said where they are."""
+    places = observation.positions
+    if places is not None and domain.mirror and is_around_readings(observation.grid, places[0]):
+        raise DataError(
+            f"a domain with walls ({domain.describe()}) needs to know where they are; give the rectangle that they "
+            "bound, in Python grid= of the readings, of a file --rectangle y_low,y_high,x_low,x_high"
+        )
 
 
 def _with_noise(observation: Observation, noise_std: float | None) -> Observation:

@@ -18,6 +18,7 @@ NAMES = {
     "value": ("value", "values", "reading", "readings", "observed", "observation", "obs", "measurement", "measured"),
     "sigma": ("sigma", "std", "stdev", "sd", "stddev", "noisestd", "uncertainty", "standarderror", "error", "stderr"),
     "group": ("group", "instrument", "network", "platform"),
+    "reads": ("reads",),
     "station": ("station", "stationid", "stationname", "site", "siteid", "sensor", "sensorid", "id", "name", "code"),
 }
 ROLES = tuple(NAMES)
@@ -52,6 +53,7 @@ class Columns:
     clock: str | None = None
     sigma: str | None = None
     group: str | None = None
+    reads: str | None = None
     station: str | None = None
     unit: str | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from latentpde.io.stations import TableOptions, observation_from_table
 from latentpde.io.table import Table, read_parquet, table_of_frame
 from latentpde.io.zarr_store import is_zarr, read_zarr
 from latentpde.observation import Observation
-from latentpde.validation import shortened
+from latentpde.validation import LARGEST, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +52,7 @@ class ReadOptions:
     family: str | None = None
     domain: Domain | None = None
     start: Any = None
+    rectangle: str | Sequence[float] | None = None
     observed_kind: str | None = None
     keep_outliers: bool = False
     times: tuple[float, ...] | None = None
@@ -68,6 +69,7 @@ class ReadOptions:
             family=self.family,
             domain=self.domain,
             start=self.start,
+            rectangle=_corners(self.rectangle),
             keep_outliers=self.keep_outliers,
         )
 
@@ -91,8 +93,10 @@ def read(
         options: any of these, all of which may be left out.
 
             ``variable``: what was read, of a dataset with several. ``columns``: names of columns or axes by their roles
-            ``x``, ``y``, ``t``, ``value``, ``sigma``, ``group`` and ``station``, as a mapping or as text such as
-            ``"x=lon,y=lat,value=pm10"``. ``select``: parts of a dataset, ``"time=2026-05-01/2026-05-03,level=850"``.
+            ``x``, ``y``, ``t``, ``value``, ``sigma``, ``group``, ``reads`` (``field`` or ``source``) and ``station``,
+            as a mapping or as text such as ``"x=lon,y=lat,value=pm10"``. ``rectangle``: that a table is reconstructed
+            on, ``(y_low, y_high, x_low, x_high)``, and that its walls bound; by default around its readings.
+            ``select``: parts of a dataset, ``"time=2026-05-01/2026-05-03,level=850"``.
             ``excluded``: a mask of areas that are left out, by the name of a variable, a file or an array;
             ``"~name"`` for one that says what is kept.
 
@@ -270,6 +274,21 @@ def _of_table(table: Table, asked: ReadOptions) -> Observation:
         options = TableOptions(**{**options.__dict__, "columns": {**options.columns, "value": asked.variable}})
     mask = None if asked.excluded is None else find_mask(asked.excluded, None, _open_dataset)
     return observation_from_table(table, options, None if mask is None else _areas(*mask))
+
+
+def _corners(rectangle: str | Sequence[float] | None) -> tuple[float, float, float, float] | None:
+    """Four finite numbers, also as text."""
+    if rectangle is None:
+        return None
+    try:
+        found = [float(part) for part in (rectangle.split(",") if isinstance(rectangle, str) else rectangle)]
+    except (TypeError, ValueError):
+        found = []
+    if len(found) != 4 or not all(abs(number) <= LARGEST for number in found):
+        raise UsageError(
+            f"the rectangle is four numbers y_low,y_high,x_low,x_high in the data's own coordinates; got {rectangle!r}"
+        )
+    return found[0], found[1], found[2], found[3]
 
 
 def _areas(mask: xr.DataArray, inverted: bool):

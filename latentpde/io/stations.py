@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from latentpde.domain import Domain
-from latentpde.errors import DataError, LatentPDEWarning
+from latentpde.errors import DataError, LatentPDEWarning, UsageError
 from latentpde.frame import Axis, Clock, Frame
 from latentpde.grid import Grid
 from latentpde.io.clocks import clock_of_dates, clock_of_numbers
@@ -24,6 +24,7 @@ from latentpde.observation.fill_values import refuse_fill_values
 from latentpde.quantities import conversion
 
 _KELVIN = 273.15
+_CELLS = 32  # along the shorter side of a rectangle that is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ class TableOptions:
     family: str | None = None
     domain: Domain | None = None
     start: Any = None
+    rectangle: tuple[float, float, float, float] | None = None
     keep_outliers: bool = False
 
 
@@ -76,6 +78,7 @@ def observation_from_table(table: Table, options: TableOptions, excluded=None) -
     )
     sigma = options.noise_std if columns.sigma is None or options.noise_std is not None else _sigmas(table, columns)
     group = None if columns.group is None else table.columns[columns.group].astype(str)
+    reads = None if columns.reads is None else _reads(table, columns.reads)
     if excluded is not None:
         frame = replace(frame, excluded=excluded(frame))
         kept = ~frame.excluded_at(y, x)
@@ -91,6 +94,7 @@ def observation_from_table(table: Table, options: TableOptions, excluded=None) -
         t = None if t is None else t[kept]
         sigma = sigma[kept] if isinstance(sigma, np.ndarray) else sigma
         group = None if group is None else group[kept]
+        reads = None if reads is None else reads[kept]
         if frame.places is not None:
             frame = replace(frame, places=tuple(np.array(frame.places, dtype=object)[kept]))
     start = None if options.start is None or clock is None else clock.to_number(options.start, "the start")
@@ -101,8 +105,9 @@ def observation_from_table(table: Table, options: TableOptions, excluded=None) -
         t=t,
         sigma=sigma,
         group=group,
+        reads=reads,
         start=start,
-        grid=_band(frame, y),
+        grid=_band(frame, y) if options.rectangle is None else _rectangle(frame, options.rectangle),
         domain=options.domain or (Domain(x="periodic") if _is_band(frame) else None),
         family=options.family,
     )
@@ -122,7 +127,7 @@ def _require_entries(table: Table, columns: Columns, there: np.ndarray) -> None:
 
 def _without_repeats(table: Table, columns: Columns, value: np.ndarray) -> tuple[Table, np.ndarray]:
     """The same without rows that repeat another one; what a place says twice at one time is kept, and said."""
-    names = [n for n in (columns.x, columns.y, columns.t, columns.clock) if n is not None]
+    names = [n for n in (columns.x, columns.y, columns.t, columns.clock, columns.reads) if n is not None]
     keys = list(zip(*(table.columns[n].tolist() for n in names), strict=True))
     first: dict[tuple, int] = {}
     seen: dict[tuple, float] = {}
@@ -217,6 +222,33 @@ def _band(frame: Frame, y: np.ndarray) -> Grid | None:
     height = float(np.ptp(y)) + 2 * margin
     cells = max(8, round(32 * width / height)) if height < width else 32
     return Grid((max(8, round(cells * height / width)), cells), (height, width), (float(y.min() - margin), -width / 2))
+
+
+def _rectangle(frame: Frame, given: tuple[float, float, float, float]) -> Grid:
+    """A rectangle that was given in the user's coordinates, on the plane."""
+    low_y, high_y, low_x, high_x = given
+    y, x = frame.to_plane(np.array([low_y, high_y]), np.array([low_x, high_x]))
+    height, width = float(y[1] - y[0]), float(x[1] - x[0])
+    if not (height > 0 and width > 0):
+        raise UsageError(f"the rectangle is (y_low, y_high, x_low, x_high), each low below its high; got {given}")
+    cells = tuple(max(1, round(_CELLS * side / min(height, width))) for side in (height, width))
+    return Grid((cells[0], cells[1]), (height, width), (float(y[0]), float(x[0])))
+
+
+def _reads(table: Table, name: str) -> np.ndarray:
+    """What each reading is of: ``field``, also where nothing is said, or ``source``."""
+    missing = is_missing(table, name)
+    entries = [
+        "field" if empty else str(entry).strip().lower()
+        for entry, empty in zip(table.columns[name], missing, strict=True)
+    ]
+    wrong = [row for row, entry in enumerate(entries) if entry not in ("field", "source")]
+    if wrong:
+        raise DataError(
+            f"{table.where(wrong[0], name)}: a reading is of the 'field' or of the 'source', found "
+            f"{entries[wrong[0]]!r} ({len(wrong)} such rows)"
+        )
+    return np.array(entries)
 
 
 def _value_unit(table: Table, columns: Columns) -> str:

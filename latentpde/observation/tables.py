@@ -76,6 +76,16 @@ def check_table(value, y, x, t, sigma, group, start: float | None, grid: Grid | 
     }
 
 
+def is_around_readings(grid: Grid, positions: Tensor) -> bool:
+    """Whether a rectangle is the one that follows from the readings, because nobody gave another.
+
+    >>> places = torch.tensor([[0.0, 0.0], [1.0, 2.0]], dtype=torch.float64)
+    >>> is_around_readings(_grid_around(places.numpy()), places), is_around_readings(Grid((4, 4)), places)
+    (True, False)
+    """
+    return len(positions) > 1 and grid == _grid_around(positions.numpy())
+
+
 def typical_distance(positions: np.ndarray, extent: tuple[float, float]) -> float:
     """Between neighbours, if distinct places were spread evenly over the rectangle.
 

@@ -156,6 +156,24 @@ class Decoder:
         y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
         return basis.at(source_hat, y, x)
 
+    def source_at_points(
+        self, z: Float[Tensor, "*batch latent"], points: Float[Tensor, "point 2"], origin: tuple[float, float]
+    ) -> Float[Tensor, "*batch point"]:
+        """The source term at places ``(y, x)``; zero where the latent has none.
+
+        Args:
+            z: latents.
+            points: in physical coordinates.
+            origin: the lower corner of the rectangle.
+        """
+        if not self.latent.num_modes:
+            return torch.zeros((*z.shape[:-1], len(points)), dtype=z.dtype, device=z.device)
+        source_hat, basis = self.source_spectrum(self.latent.split(z)[1]), self.source_basis
+        if basis is None:
+            return at_points(source_hat, points, self.extent, origin)
+        margin = torch.tensor(origin, dtype=points.dtype) - basis.margin
+        return at_points(source_hat, points - margin, basis.extent)
+
     def source_spectrum(self, q: Float[Tensor, "*batch source"]) -> Complex[Tensor, "*batch row col"]:
         """Fourier coefficients of the source, in its basis."""
         mirror = self.mirror if self.source_basis is None else self.source_basis.mirror

@@ -57,10 +57,11 @@ def variants() -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
-def rivals() -> str:
-    """The errors of the exact posterior on the linear tasks of learned samplers, beside theirs."""
-    table = tables("rivals")[0]
-    lines = [table["columns"], ["---", "---", *("---:" for _ in table["columns"][2:])], *table["rows"]]
+def whole_table(benchmark: str, title: str = "", num_labels: int = 2) -> str:
+    """A table as it is, the first whose title begins so; its first columns are words."""
+    table = next(table for table in tables(benchmark) if table["title"].startswith(title))
+    heads, numbers = table["columns"], table["columns"][num_labels:]
+    lines = [heads, [*("---" for _ in heads[:num_labels]), *("---:" for _ in numbers)], *table["rows"]]
     return "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
 
 
@@ -233,7 +234,14 @@ def change(benchmark: str, row: str, place: int) -> str:
 TEXTS: dict[str, Callable[[], str]] = {
     "readme": readme,
     "variants": variants,
-    "rivals": rivals,
+    "rivals": lambda: whole_table("rivals"),
+    "rivals-noise": lambda: whole_table("rivals", "rivals: noise"),
+    "rivals-inferred": lambda: whole_table("rivals", "rivals: levels"),
+    "rivals-time": lambda: whole_table("rivals", "rivals: time"),
+    "rivals-heat": lambda: whole_table("rivals", "rivals: heat", 1),
+    "rivals-scheme": lambda: whole_table("rivals", "rivals: the discretised", 1),
+    "rivals-least": lambda: whole_table("rivals", "rivals: noise that is assumed"),
+    "walls": lambda: whole_table("walls"),
     "training": training,
     "stages": stages,
     "covered": covered,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from latentpde.frame import Frame
 
@@ -26,6 +26,7 @@ class Listing:
         noise_std: of each; NaN where it is not known.
         stations: which readings share a place, as whole numbers.
         names: the user's names of the places, where there are any.
+        of_source: which are of the source instead of the field; ``None`` where none is.
     """
 
     values: Float[np.ndarray, " reading"]
@@ -34,6 +35,7 @@ class Listing:
     noise_std: Float[np.ndarray, " reading"]
     stations: Int[np.ndarray, " reading"]
     names: tuple[str, ...] | None
+    of_source: Bool[np.ndarray, " reading"] | None = None
 
     @classmethod
     def of(cls, observation: Any, case: int = 0) -> Listing:
@@ -67,7 +69,13 @@ class Listing:
             observation.noise_std[case][mask].numpy(),
             np.unique(points.numpy(), axis=0, return_inverse=True)[1].reshape(-1),
             names,
+            None if observation.of_source is None else observation.of_source[case][mask].numpy(),
         )
+
+    @property
+    def of_field(self) -> Int[np.ndarray, " reading"]:
+        """Which readings are of the field: by their numbers."""
+        return np.arange(len(self)) if self.of_source is None else np.flatnonzero(~self.of_source)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -81,4 +89,5 @@ class Listing:
         table = pd.DataFrame({frame.y.name: y, frame.x.name: x, frame.time_name: frame.times_to_user(self.times)})
         if self.names is not None:
             table.insert(0, "place", self.names)
-        return table.assign(**{frame.value: self.values})
+        table = table.assign(**{frame.value: self.values})
+        return table if self.of_source is None else table.assign(reads=np.where(self.of_source, "source", "field"))

@@ -123,6 +123,14 @@ def observation_maps(
         initial = observation.initial[case].numpy()
         maps.append(FieldMap(initial_title, grid, initial, colour_limit(initial)))
     values, mask = observation.values[case].numpy(), observation.mask[case].numpy()
+    if observation.of_source is not None and observation.positions is not None:  # with a scale of their own
+        of_source = observation.of_source[case].numpy() & mask
+        places = observation.positions[case].numpy()[of_source[0]]
+        own = values[of_source]
+        maps.append(FieldMap("Readings of the source", grid, own, colour_limit(own), places))
+        mask = mask & ~of_source
+        if not mask.any():
+            return maps
     limit = colour_limit(values[mask])
     if observation.reading_times is not None and observation.positions is not None:
         times, positions = observation.reading_times[case].numpy()[mask], observation.positions[case].numpy()[mask[0]]

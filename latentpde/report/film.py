@@ -222,7 +222,9 @@ def _reading_layer(observation: Observation, case: int, when: np.ndarray, grid: 
 def _scales(layers: list[Layer], observation: Observation, case: int) -> dict[str, tuple[float, float, str]]:
     """Ends and colours of each scale: fitted to the data, and centred on zero only where the sign matters."""
     mean = layers[0].values
-    read = np.percentile(Listing.of(observation, case).values, [1, 99])
+    listing = Listing.of(observation, case)
+    of_field = listing.of_field if len(listing.of_field) else slice(None)
+    read = np.percentile(listing.values[of_field], [1, 99])
     shown = [layer.values for layer in layers if layer.name in ("mean", "truth")]
     low = float(min(*(np.nanmin(v) for v in shown), read[0])) if np.isfinite(mean).any() else 0.0
     high = float(max(*(np.nanmax(v) for v in shown), read[1])) if np.isfinite(mean).any() else 1.0
@@ -330,14 +332,14 @@ def _quantised(values: np.ndarray) -> dict[str, Any]:
 
 
 def _stations(observation: Observation, film: Film, outliers: dict[int, float]) -> list[dict[str, Any]]:
-    """Places with their readings, each at its nearest frame."""
+    """Places with their readings of the field, each at its nearest frame."""
     listing = Listing.of(observation, film.case)
     if observation.positions is None and len(listing) > 4000:
         return []  # dense grids have a layer of their own
     nearest = np.abs(listing.times[:, None] - film.times).argmin(1)
     found: dict[int, dict[str, Any]] = {}
-    for i, station in enumerate(listing.stations.tolist()):
-        y, x = listing.points[i].tolist()
+    for i in listing.of_field.tolist():
+        (y, x), station = listing.points[i].tolist(), int(listing.stations[i])
         place = found.setdefault(station, {"x": x, "y": y, "readings": []})
         if listing.names is not None:
             place["name"] = listing.names[i]

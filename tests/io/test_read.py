@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import latentpde as lp
+from latentpde.errors import DataError, UsageError
 
 rng = np.random.default_rng(3)
 LAT, LON = np.array([50.0, 51.0, 52.0]), np.array([-2.0, -1.0, 0.0, 1.0])
@@ -239,3 +240,31 @@ def test_no_damage_of_a_store_or_parquet_brings_the_reader_down(tmp_path_factory
     with suppress(lp.LatentPDEError):
         lp.read(folder / target.relative_to(folder).parts[0])
     shutil.rmtree(folder)
+
+
+def test_a_table_says_what_each_reading_is_of_and_where_the_walls_are(tmp_path):
+    path = tmp_path / "plate.csv"
+    rows = [
+        "north,east,heat,sigma,reads",
+        "1,2,3.5,0.1,field",
+        "2,4,0.4,0.1,source",
+        "3,1,2.5,0.1,",
+        "4,5,0.2,0.1,Source",
+    ]
+    path.write_text("\n".join(rows))
+    found = lp.read(path, rectangle="0,5,0,10", domain=lp.Domain.parse("y=dirichlet(1,2),x=neumann"))
+    assert found.of_source[0, 0].tolist() == [False, True, False, True]
+    assert found.grid.extent == (5.0, 10.0)
+    assert found.grid.origin == (0.0, 0.0)
+    assert found.to_xarray()["reads"].values.tolist() == ["field", "source", "field", "source"]
+    with pytest.raises(UsageError, match="four numbers"):
+        lp.read(path, rectangle="0,5,0")
+    with pytest.raises(UsageError, match="low below its high"):
+        lp.read(path, rectangle=(5.0, 0.0, 0.0, 10.0))
+    with pytest.raises(DataError, match="outside the rectangle"):
+        lp.read(path, rectangle=(0.0, 1.0, 0.0, 10.0))
+    with pytest.raises(DataError, match="where they are"):
+        lp.reconstruct(path, "poisson", domain="dirichlet", fixed={"kappa": 1.0})
+    path.write_text("\n".join([*rows, "1,1,1,0.1,flux"]))
+    with pytest.raises(DataError, match="'field' or of the 'source', found 'flux'"):
+        lp.read(path)

@@ -34,6 +34,9 @@ def left_out_table(
 
     value = observation.values[case][observation.mask[case]].numpy()
     columns = {"value": value, "mean": mean.numpy(), "std": std.numpy(), "z": (value - mean.numpy()) / std.numpy()}
+    if observation.of_source is not None:
+        of_source = observation.of_source[case][observation.mask[case]].numpy()
+        columns["reads"] = np.where(of_source, "source", "field")
     return xr.Dataset({name: ("reading", column) for name, column in columns.items()})
 
 

@@ -242,7 +242,11 @@ class ExactPosterior(LatentPosterior):
             times = observation.reading_times[case]
         points = places.expand(len(times), -1, -1).reshape(-1, 2)
         own = self.z[case], self.initial_hat[case : case + 1][0], self.trend[case]
-        return self._draws_at(*own, points, times.flatten()).reshape(-1, *observation.values.shape[1:])
+        found = self._draws_at(*own, points, times.flatten()).reshape(-1, *observation.values.shape[1:])
+        if observation.of_source is None:
+            return found
+        of_source = self.decoder.source_at_points(self.z[case], places, observation.grid.origin)[:, None]
+        return torch.where(observation.of_source[case], of_source, found)
 
     def noise_stds(self, case: int, observation: Observation | None = None) -> Float[Tensor, " reading"]:
         observation = self.observation if observation is None else observation

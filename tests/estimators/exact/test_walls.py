@@ -256,6 +256,8 @@ def test_cosines_for_the_source_and_sines_for_the_field(kind):
     decoder, q = posterior.decoder, posterior.mean_z.mean(1)[..., posterior.latent.num_coefficients :]
     found = decoder.source_basis.at(decoder.source_spectrum(q), line, line).numpy().ravel()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    off = posterior.predicted_readings(slice(None))[0, 0].numpy() - values  # of what each reading is of
+    assert np.abs(off / noise).max() < 6
 
 
 @pytest.mark.parametrize("of_source", [False, True])

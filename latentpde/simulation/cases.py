@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,8 +21,9 @@ from jaxtyping import Bool
 from latentpde.decoder import Decoder, as_times
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
-from latentpde.grid import Grid, at_points, average_pool
+from latentpde.grid import Grid, average_pool
 from latentpde.latent import Latent
+from latentpde.lift import Lift
 from latentpde.needs import require_disk, require_memory
 from latentpde.observation import Observed
 from latentpde.operator import cell_averages
@@ -115,9 +116,9 @@ class Simulation:
         domain = Domain.parse(self.domain)
         if domain.is_open:
             raise UsageError(f"simulated cases have periodic edges or walls (dirichlet, neumann), got {self.domain!r}")
-        if domain != domain.without_values:
-            raise UsageError(f"walls of simulated cases have the value, or the slope, zero; got {self.domain!r}")
         self._regime.pde.require_even(domain.mirror)
+        if (lift := Lift.of(domain, self.extent)) is not None:
+            lift.require(self._regime.pde)
         _ = self._coarse_grid, self.latent  # refuse what makes no grid and no prior
 
     @property
@@ -156,19 +157,27 @@ class Simulation:
         drawn = [self._draw(self.generator(i)) for i in range(start, stop)]
         columns = {name: np.stack([case[name] for case in drawn]) for name in drawn[0]}
         fine, coarse, latent = self.grid, self._coarse_grid, self.latent
-        mirror = Domain.parse(self.domain).mirror
-        decoder = Decoder.within(latent, self.extent, mirror)
+        domain = Domain.parse(self.domain)
+        mirror, lift = domain.mirror, Lift.of(domain, self.extent)
+        decoder = replace(Decoder.within(latent, self.extent, mirror), lift=lift)
         z, u0 = torch.from_numpy(columns["z"]), torch.from_numpy(columns["initial"])
         u0_coarse = average_pool(u0, self.pooling)
-        with torch.no_grad():
+        with torch.no_grad():  # what is known on walls is added to all that a case has of the field
             spectrum = decoder.spectrum(z, mirror.analyse(u0, fine), self._times)
             field = decoder.on_grid(spectrum, fine)
             if self.observed == "lowres-solve":
-                clean = decoder.decode(z, u0_coarse, self._times, coarse)
+                spectrum = decoder.spectrum(z, mirror.analyse(u0_coarse, coarse), self._times)
+                clean = mirror.restrict(mirror.grid(coarse).synthesise(spectrum))
             elif self.observed == "pooled":
                 clean = mirror.restrict(cell_averages(spectrum, mirror.grid(coarse), self.pooling))
             else:
-                clean = at_points(spectrum, torch.from_numpy(columns["positions"])[:, None], decoder.extent)
+                clean = decoder.at_points(spectrum, torch.from_numpy(columns["positions"])[:, None], fine.origin)
+            if lift is not None:
+                known = lift.on_grid(fine)
+                pooled = average_pool(known, self.pooling)
+                clean = clean if self.observed == "point" else clean + pooled
+                if latent.family.order:
+                    columns["initial"], u0_coarse = columns["initial"] + known.numpy(), u0_coarse + pooled
         is_read = columns["mask" if self.observed != "point" else "has_cell"][:, None]
         columns["readings"] = np.where(is_read, clean.numpy() + self.noise_std * columns["noise"], np.nan)
         columns["initial_coarse"], columns["field"] = u0_coarse.numpy(), field.numpy()

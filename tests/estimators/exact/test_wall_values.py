@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import latentpde as lp
-from latentpde.errors import DataError, LatentPDEError, UsageError
+from latentpde.errors import DataError, UsageError
 
 KAPPA, NUM, LAST = 0.1, 40, 0.5
 
@@ -179,5 +179,19 @@ def test_what_walls_cannot_hold_is_refused():
     four = replace(observation, domain=BOX)
     with pytest.raises(UsageError, match="not alike in all directions"):
         lp.reconstruct(four, "klein_gordon")
-    with pytest.raises(LatentPDEError, match="walls of simulated cases"):
+    with pytest.raises(UsageError, match="odd derivatives along y"):
         lp.simulate("diffusion", num=1, domain="y=dirichlet(1,1),x=periodic")
+
+
+@pytest.mark.parametrize("observed", ["lowres-solve", "pooled", "point"])
+def test_simulated_cases_have_the_walls_that_are_asked_for(observed):
+    domain = "y=dirichlet(2,-1),x=dirichlet(0,3)"
+    cases = lp.simulate("heat", num=1, seed=1, shape=(32, 32), domain=domain, observed=observed, sparsity=0.3)
+    field = cases["truth"]["field"].values[0]
+    np.testing.assert_allclose(1.5 * field[0, 14:18] - 0.5 * field[1, 14:18], 2.0, atol=0.15)
+    np.testing.assert_allclose(1.5 * field[14:18, -1] - 0.5 * field[14:18, -2], 3.0, atol=0.15)
+    posterior = lp.reconstruct(cases, num_draws=20)
+    assert posterior.observation.domain == lp.Domain.parse(domain)
+    assert 0.3 < float(posterior.diagnostics["misfit"][0]) < 2.0
+    off = np.abs(posterior.mean(32).values[0] - field) / posterior.std(32).values[0]
+    assert np.mean(off < 1.645) > 0.6

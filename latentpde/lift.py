@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from latentpde.pde import Family
 
 NUM_MODES = 64  # of the source that a lift amounts to, along each axis: what they lack of the field falls as their cube
+_GRIDS_KEPT = 8
 _DIGITS = 36.0  # exponent at which images no longer count
 _NEAR_ZERO = 1e-3  # wavenumber, times the longer side, at which a symbol's curvature is taken
 
@@ -139,9 +141,18 @@ class Lift:
 
     def on_grid(self, grid: Grid, rows: range | None = None) -> Float[Tensor, "y x"]:
         """The function at the centres of a grid's cells, or in some rows of it."""
-        y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
-        y = y if rows is None else y[rows.start : rows.stop]
-        return self.at(y[:, None], x[None])
+        if grid not in self._on_grids:
+            y, x = (c - start for c, start in zip(grid.coordinates(), grid.origin, strict=True))
+            if len(self._on_grids) == _GRIDS_KEPT:
+                self._on_grids.clear()
+            self._on_grids[grid] = self.at(y[:, None], x[None])
+        whole = self._on_grids[grid]
+        return whole if rows is None else whole[rows.start : rows.stop]
+
+    @cached_property
+    def _on_grids(self) -> dict[Grid, Tensor]:
+        """The function on the grids that were asked for last: films ask for the same many times."""
+        return {}
 
     def _at(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
         along = (y, x)

@@ -34,10 +34,11 @@ def left_out_table(
 
     value = observation.values[case][observation.mask[case]].numpy()
     columns = {"value": value, "mean": mean.numpy(), "std": std.numpy(), "z": (value - mean.numpy()) / std.numpy()}
-    if observation.of_source is not None:
-        of_source = observation.of_source[case][observation.mask[case]].numpy()
-        columns["reads"] = np.where(of_source, "source", "field")
-    return xr.Dataset({name: ("reading", column) for name, column in columns.items()})
+    table = xr.Dataset({name: ("reading", column) for name, column in columns.items()})
+    if observation.of_source is None:
+        return table
+    of_source = observation.of_source[case][observation.mask[case]].numpy()
+    return table.assign_coords(reads=("reading", np.where(of_source, "source", "field")))
 
 
 def set_aside_table(

@@ -136,8 +136,8 @@ class Lift:
 
     def at(self, y: Float[Tensor, "*#place"], x: Float[Tensor, "*#place"]) -> Float[Tensor, "*place"]:
         """The function at places relative to the lower corner; coordinates broadcast."""
-        places = np.broadcast_arrays(y.numpy(), x.numpy())
-        return torch.from_numpy(np.ascontiguousarray(self._at(places[0], places[1])))
+        at_y, at_x = np.broadcast_arrays(y.numpy(), x.numpy())
+        return torch.from_numpy(self._at(at_y.ravel(), at_x.ravel()).reshape(at_y.shape))
 
     def on_grid(self, grid: Grid, rows: range | None = None) -> Float[Tensor, "y x"]:
         """The function at the centres of a grid's cells, or in some rows of it."""

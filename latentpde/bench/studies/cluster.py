@@ -49,28 +49,12 @@ class Cluster(Study):
 
     def run_task(self, task: tuple[str, str, str, int]) -> list[Line]:
         regime, method, way, num = task
-        with tempfile.TemporaryDirectory() as folder, connect(workers=1 if way == ONE else 2) as client, no_warnings():
+        with tempfile.TemporaryDirectory() as folder, no_warnings():
             cases, output = Path(folder) / "cases.zarr", Path(folder) / "out.zarr"
-            simulate_many(cases_of(regime), cases, num, scheduler=client)
-            watch = threading.Thread(target=kill_half_way, args=(client, output, num), daemon=True)
-            if way == KILLED:
-                watch.start()
-            start = time.perf_counter()
-            found = reconstruct_many(cases, output, method=method, resolution=_RESOLUTION, scheduler=client)
-            seconds = time.perf_counter() - start
-            if way == KILLED:
-                watch.join()
-            line = {
-                "regime": regime,
-                "method": method,
-                "way": way,
-                "num": num,
-                "seconds": round(seconds, 1),
-                "failed": None if not found.failed else str(found.failed)[:200],
-                "memory_mb": sorted(round(size / 1e6) for size in found.memory.values()),
-                "hash": digest(output),
-            }
-        return [{name: value for name, value in line.items() if value is not None}]
+            simulate_many(cases_of(regime), cases, num)
+            with connect(workers=1 if way == ONE else 2) as client:
+                line = _measure(client, cases, output, method, num, is_killing=way == KILLED)
+        return [{"regime": regime, "method": method, "way": way, "num": num, **line}]
 
     def show(self, plan: Plan) -> Items:
         lines = {_task(line): line for line in self.lines(plan)}
@@ -95,6 +79,21 @@ class Cluster(Study):
 
 def _task(line: Line) -> tuple[str, str, str]:
     return line["regime"], line["method"], line["way"]
+
+
+def _measure(client: Client, cases: Path, output: Path, method: str, num: int, *, is_killing: bool) -> Line:
+    """How long the workers of a cluster take for the cases of a store, and what they leave."""
+    watch = threading.Thread(target=kill_half_way, args=(client, output, num), daemon=True)
+    if is_killing:
+        watch.start()
+    start = time.perf_counter()
+    found = reconstruct_many(cases, output, method=method, resolution=_RESOLUTION, scheduler=client)
+    seconds = time.perf_counter() - start
+    if is_killing:
+        watch.join()
+    memory = sorted(round(size / 1e6) for size in found.memory.values())
+    line = {"seconds": round(seconds, 1), "memory_mb": memory, "hash": digest(output)}
+    return line | ({"failed": str(found.failed)[:200]} if found.failed else {})
 
 
 def kill_half_way(client: Client, store: Path, num: int) -> int:

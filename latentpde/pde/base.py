@@ -12,8 +12,8 @@ from torch import Tensor
 
 from latentpde.errors import UsageError
 from latentpde.grid import Mirror, Wavenumbers, pad_block, wavenumbers
-from latentpde.pde.first_order import solve_first_order
-from latentpde.pde.transfer import responses, source_response, state_response, velocity_response
+from latentpde.pde.first_order import first_order_responses, solve_first_order
+from latentpde.pde.transfer import source_response, state_response, velocity_response
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,10 @@ class Family(ABC):
         self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]
     ) -> tuple[Tensor, Tensor]:
         """``(G, H)`` of ``u_hat(t) = G u0_hat + H f_hat``; they broadcast to ``(*batch, time, row, col)``."""
-        return responses(*self._terms(k, times, theta))
+        order, symbol, damping, t = self._terms(k, times, theta)
+        if order == 1 and not times.requires_grad:
+            return first_order_responses(symbol, t)
+        return state_response(order, symbol, damping, t), source_response(order, symbol, damping, t)
 
     def state_response(
         self, k: Wavenumbers, times: Float[Tensor, " time"], theta: Float[Tensor, "*batch coefficient"]

@@ -35,6 +35,46 @@ def solve_first_order(symbols: Sequence[Tensor], t: Tensor, u0_hat: Tensor, f_ha
     return _FirstOrder.apply(t, u0_hat, f_hat, *symbols)  # pyright: ignore[reportReturnType]
 
 
+def first_order_responses(symbol: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """``G`` and ``H`` at times ``t``, for less than the price of both; differentiable once, in all but the times.
+
+    Args:
+        symbol: of some modes.
+        t: times, shaped to broadcast with it.
+    """
+    return _Responses.apply(t, symbol)  # pyright: ignore[reportReturnType]
+
+
+class _Responses(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, symbol):  # pyright: ignore[reportIncompatibleMethodOverride]
+        if symbol.is_complex():
+            size, phase = torch.exp(symbol.real * -t), symbol.imag * -t
+            g = torch.complex(size * torch.cos(phase), size * torch.sin(phase))
+        else:
+            g = torch.exp(-symbol * t)
+        # what depends on the mode alone is not taken again for each time
+        power = square(symbol)
+        near = power * t**2 < NEAR**2
+        inverse = 1 / torch.where(power * t.max() ** 2 < NEAR**2, 1, symbol)
+        h = (1 - g) * inverse
+        if bool(near.any()):
+            h = h.masked_scatter_(near, _series(near, symbol, t, PHI1, 1))
+        ctx.save_for_backward(t, symbol, g, h, near, inverse)
+        return g, h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, to_g, to_h):  # pyright: ignore[reportIncompatibleMethodOverride]
+        t, symbol, g, h, near, inverse = ctx.saved_tensors
+        decay = t * g
+        slope = (decay - h) * inverse
+        if bool(near.any()):
+            slope = slope.masked_scatter_(near, _series(near, symbol, t, _PHI1_SLOPE, 2))
+        terms = to_h.conj() * slope - to_g.conj() * decay
+        return None, _onto(symbol, terms)
+
+
 class _FirstOrder(torch.autograd.Function):
     @staticmethod
     def forward(ctx, t, u0_hat, f_hat, *symbols):  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -55,19 +55,6 @@ def velocity_response(order: int, symbol: Tensor, damping: Tensor | None, t: Ten
     return t * (sinc_sqrt(x) if damping is None else _damped_state(x, damping * t / 2)[1])
 
 
-def responses(order: int, symbol: Tensor, damping: Tensor | None, t: Tensor) -> tuple[Tensor, Tensor]:
-    """``G`` and ``H``, for less than the price of both where they share their exponentials."""
-    if order != 1:
-        return state_response(order, symbol, damping, t), source_response(order, symbol, damping, t)
-    z = -symbol * t
-    grown = _exp(z)
-    small = square(z) < NEAR**2
-    rest = t * _quotient(grown - 1, torch.where(small, torch.ones_like(z), z))
-    if bool(small.any()):
-        rest = rest.masked_scatter(small, (t * series(symbol * t, PHI1)).expand_as(z)[small])
-    return grown, rest
-
-
 def _inverse(symbol: Tensor) -> Tensor:
     """Where the symbol vanishes the mode has no equation, and the solution of least norm, zero, is taken: for
     Poisson's equation that is the solution of zero mean."""

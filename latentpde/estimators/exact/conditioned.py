@@ -184,11 +184,6 @@ class Heard:
         places = self.places.only(chosen)
         return replace(self, places=places, waves=self.waves[chosen], trend=self.trend[chosen])
 
-    @cached_property
-    def _times(self) -> Int[Tensor, " reading"]:
-        counts = torch.tensor([here.stop - here.start for here in self.places.snapshots])
-        return torch.repeat_interleave(torch.arange(len(counts)), counts)
-
     def _responses(self, parameters: Float[Tensor, "batch parameter"]) -> Tensor:
         theta, times, num = parameters[:, : len(self.family.coefficients)], self.places.times, self.k.x.shape[-1]
         response = self.family.state_response(self.k, times, theta)
@@ -198,7 +193,7 @@ class Heard:
         return response
 
     def rows(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, "batch reading unknown"]:
-        heard = (self._responses(parameters)[:, self._times] * self.waves).conj().resolve_conj()
+        heard = (self._responses(parameters)[:, self.places.times_of_readings] * self.waves).conj().resolve_conj()
         rows = torch.view_as_real(heard).flatten(-2)
         return torch.cat([rows, self.trend.expand(len(rows), -1, -1)], dim=-1) if self.trend.shape[1] else rows
 
@@ -206,7 +201,7 @@ class Heard:
         self, parameters: Float[Tensor, "row parameter"], readings: Int[Tensor, " row"]
     ) -> Float[Tensor, "row unknown"]:
         """Those of some readings, each at parameters of its own."""
-        response = self._responses(parameters)[torch.arange(len(readings)), self._times[readings]]
+        response = self._responses(parameters)[torch.arange(len(readings)), self.places.times_of_readings[readings]]
         heard = (response * self.waves[readings]).conj().resolve_conj()
         return torch.cat([torch.view_as_real(heard).flatten(1), self.trend[readings]], dim=1)
 

@@ -45,15 +45,10 @@ class ModeProducts:
 
     def __init__(self, unknown: UnknownModes):
         self._unknown = unknown
-        counts = torch.tensor([here.stop - here.start for here in unknown.places.snapshots])
-        self._times = torch.repeat_interleave(torch.arange(len(counts)), counts)  # number of each reading's
         self.num_values = 2 * unknown.waves.numel()
 
     def covariance(self, parameters: Tensor) -> Float[Tensor, "batch reading reading2"]:
-        response, waves = self._unknown.responses(parameters), self._unknown.waves
-        if len(self._times) > response.shape[1]:
-            response = response[:, self._times]
-        heard = torch.view_as_real(response * waves).flatten(-2)
+        heard = torch.view_as_real(self._unknown.heard(self._unknown.responses(parameters))).flatten(-2)
         return heard @ heard.mT
 
 

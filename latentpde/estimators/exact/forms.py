@@ -22,6 +22,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from latentpde.estimators.exact.conditioned import ConditionedModes
 from latentpde.estimators.exact.covariances import Signal, signal_of
@@ -65,6 +66,10 @@ class Factors(Protocol):
 
     def products(self, columns: Tensor) -> Tensor:
         """:math:`C^T S^{-1} C` for the columns of ``(batch, reading, column)``."""
+        ...
+
+    def evaluated(self, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """`log_det` and `products`, at whose derivatives nothing else is looked at."""
         ...
 
     def solve(self, columns: Tensor) -> Tensor:
@@ -112,6 +117,9 @@ class NoiseFactors:
     def products(self, columns: Tensor) -> Tensor:
         return gram(columns, self._variance)
 
+    def evaluated(self, columns: Tensor) -> tuple[Tensor, Tensor]:
+        return self.log_det, self.products(columns)
+
     def solve(self, columns: Tensor) -> Tensor:
         return columns / self._variance[..., None]
 
@@ -139,7 +147,7 @@ class CovarianceForm:
             return last[1]
         whole = self._signal.covariance(parameters)
         whole.diagonal(dim1=-2, dim2=-1).add_(self.noise.variance(parameters))
-        factors = CovarianceFactors(self, parameters, cholesky(whole))
+        factors = CovarianceFactors(self, parameters, whole)
         if once:  # cases of one layout may ask for it again; it has no graph for a gradient
             self._last = parameters.clone(), factors
         return factors
@@ -154,8 +162,13 @@ class CovarianceForm:
 class CovarianceFactors:
     """Those of `CovarianceForm`: Cholesky's of the covariance."""
 
-    def __init__(self, form: CovarianceForm, parameters: Tensor, factor: Tensor):
-        self._form, self._parameters, self.factor = form, parameters, factor
+    def __init__(self, form: CovarianceForm, parameters: Tensor, covariance: Tensor):
+        self._form, self._parameters, self._covariance = form, parameters, covariance
+
+    @cached_property
+    def factor(self) -> Tensor:
+        """The lower one."""
+        return cholesky(self._covariance)
 
     @property
     def log_det(self) -> Tensor:
@@ -163,6 +176,11 @@ class CovarianceFactors:
 
     def products(self, columns: Tensor) -> Tensor:
         return gram(torch.linalg.solve_triangular(self.factor, columns, upper=False))
+
+    def evaluated(self, columns: Tensor) -> tuple[Tensor, Tensor]:
+        if self._covariance.requires_grad:
+            return log_det_and_products(self._covariance, columns)
+        return self.log_det, self.products(columns)
 
     def solve(self, columns: Tensor) -> Tensor:
         return torch.cholesky_solve(columns, self.factor)
@@ -183,6 +201,39 @@ class CovarianceFactors:
             std = torch.sqrt(torch.atleast_2d(form.noise.variance(self._parameters)))[..., None]
             residuals = residuals - unknown.all_readings(self._parameters, prior) - std * noise
         return prior + unknown.all_adjoints(self._parameters, self.solve(residuals))
+
+
+def log_det_and_products(matrix: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    r""":math:`\log \det M` and :math:`C^T M^{-1} C` of the lower triangles of symmetric matrices, differentiable once:
+    with :math:`X = M^{-1} C`, derivatives are :math:`M^{-1}` and :math:`-X X^T`, at the price of one inverse.
+
+    Args:
+        matrix: ``(batch, row, row)``.
+        columns: ``(batch, row, column)``.
+    """
+    return _LogDetAndProducts.apply(matrix, columns)  # pyright: ignore[reportReturnType]
+
+
+class _LogDetAndProducts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, matrix, columns):  # pyright: ignore[reportIncompatibleMethodOverride]
+        factor = cholesky(matrix)
+        white = torch.linalg.solve_triangular(factor, columns, upper=False)
+        ctx.save_for_backward(factor, white)
+        return log_det(factor), white.mT @ white
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, to_log_det, to_products):  # pyright: ignore[reportIncompatibleMethodOverride]
+        factor, white = ctx.saved_tensors
+        solved = torch.linalg.solve_triangular(factor.mT, white, upper=True)
+        weighted = solved @ (to_products + to_products.mT)
+        to_columns = weighted if ctx.needs_input_grad[1] else None
+        whole = torch.cholesky_inverse(factor)
+        whole *= 2 * to_log_det[:, None, None]
+        whole -= weighted @ solved.mT
+        whole.diagonal(dim1=-2, dim2=-1).mul_(0.5)
+        return whole.tril_(), to_columns
 
 
 def normals(shape: tuple[int, ...], generator: torch.Generator | None) -> Complex[Tensor, "..."]:

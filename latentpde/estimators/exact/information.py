@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from latentpde.estimators.exact.forms import cholesky, gram, log_det, normals
+from latentpde.estimators.exact.forms import cholesky, gram, log_det, log_det_and_products, normals
 from latentpde.estimators.exact.noise import Noise
 from latentpde.estimators.exact.responses import UnknownModes
 
@@ -67,7 +67,7 @@ class InformationForm:
         return precision
 
     def _precision_of_several(self, parameters: Tensor, response: Tensor) -> Tensor:
-        """Without the prior's share. Only the lower triangle is factorised; derivatives need the rest too."""
+        """Without the prior's share; only the lower triangle, which is what is factorised."""
         num, fields = len(self.unknown), response.chunk(self._num_sharing, dim=-1)
         size = num // len(fields)
         real = [slice(i * size, (i + 1) * size) for i in range(len(fields))]
@@ -84,8 +84,6 @@ class InformationForm:
                 found[:, imag[a], real[b]] = minus.imag
                 if a != b:
                     found[:, imag[b], real[a]] = -plus.imag.mT
-        if found.requires_grad:
-            found = found.tril() + found.tril(-1).mT
         return found
 
     def _weigh(self, sums: list[Tensor], parameters: Tensor) -> Tensor:
@@ -109,8 +107,11 @@ class InformationFactors:
         if form.turns and response.is_complex():
             size = response.abs()
             self._phase, response = torch.polar(torch.ones_like(size), response.angle())[:, 0], size
-        self._response = response
-        self._factor = cholesky(form.precision(parameters, response))
+        self._response, self._precision = response, form.precision(parameters, response)
+
+    @functools.cached_property
+    def _factor(self) -> Tensor:
+        return cholesky(self._precision)
 
     @property
     def log_det(self) -> Tensor:
@@ -118,6 +119,13 @@ class InformationFactors:
 
     def products(self, columns: Tensor) -> Tensor:
         return gram(columns, self._variance) - gram(self._white(columns / self._variance[..., None]))
+
+    def evaluated(self, columns: Tensor) -> tuple[Tensor, Tensor]:
+        if not self._precision.requires_grad:
+            return self.log_det, self.products(columns)
+        told = self._told(columns / self._variance[..., None])
+        log_det, products = log_det_and_products(self._precision, told)
+        return log_det + torch.log(self._variance).sum(-1), gram(columns, self._variance) - products
 
     def solve(self, columns: Tensor) -> Tensor:
         weighted = columns / self._variance[..., None]
@@ -141,13 +149,17 @@ class InformationFactors:
 
     def _white(self, weighted: Tensor) -> Tensor:
         """What readings in units of their variance tell of the unknowns, whitened."""
+        return torch.linalg.solve_triangular(self._factor, self._told(weighted), upper=False)
+
+    def _told(self, weighted: Tensor) -> Tensor:
+        """The same, as it is: real parts before imaginary ones."""
         waves, snapshots = self._form.unknown.waves, self._form.unknown.places.snapshots
         total = None
         for t, here in enumerate(snapshots):
             part = self._response[:, t, :, None] * (weighted[..., here, :].to(torch.complex128).mT @ waves[here]).mT
             total = part if total is None else total + part
         assert total is not None
-        return torch.linalg.solve_triangular(self._factor, torch.cat([total.real, -total.imag], dim=-2), upper=False)
+        return torch.cat([total.real, -total.imag], dim=-2)
 
     def _readings(self, unknown: Tensor) -> Tensor:
         """What unknowns, real parts before imaginary ones, add to the readings."""

@@ -246,13 +246,12 @@ class MarginalLikelihood:
         return misfit, log_det
 
     def _evaluate_few(self, parameters: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
-        factors = self._form.factorised(parameters)
-        products = factors.products(self._columns(residual))
+        log_det_of_all, products = self._form.factorised(parameters).evaluated(self._columns(residual))
         if not self.trend.shape[1]:
-            return products[:, 0, 0], factors.log_det
+            return products[:, 0, 0], log_det_of_all
         factor = cholesky(products[:, 1:, 1:])
         white = torch.linalg.solve_triangular(factor, products[:, 1:, :1], upper=False)[..., 0]
-        return products[:, 0, 0] - (white**2).sum(-1), factors.log_det + log_det(factor)
+        return products[:, 0, 0] - (white**2).sum(-1), log_det_of_all + log_det(factor)
 
     def _trend_coefficients(self, factors: Factors, residual: Tensor) -> tuple[Tensor, Tensor]:
         """The means of the trend's coefficients, as a column, and the lower factor of their precision."""

@@ -15,10 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Complex, Float, Int
+from jaxtyping import Complex, Float, Int, Shaped
 from torch import Tensor
 
 from latentpde.decoder import Decoder
@@ -29,6 +30,8 @@ from latentpde.latent import Latent, source_scale
 from latentpde.observation import Observation
 from latentpde.pde import Family
 from latentpde.spectra import Spectrum, WhiteBand
+
+_FEW = 8  # readings of a snapshot, on average
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,17 @@ class Places:
     @property
     def num_snapshots(self) -> int:
         return len(self.snapshots)
+
+    @cached_property
+    def times_of_readings(self) -> Int[Tensor, " reading"]:
+        """The number of each reading's snapshot."""
+        counts = torch.tensor([here.stop - here.start for here in self.snapshots])
+        return torch.repeat_interleave(torch.arange(len(counts)), counts)
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether snapshots have a few readings each, so that they are better taken all at once."""
+        return len(self.positions) < _FEW * self.num_snapshots
 
     @property
     def has_source(self) -> bool:
@@ -339,31 +353,32 @@ class UnknownModes:
             start = own.stop
         return found
 
-    def readings(self, parameters: Tensor, unknown: Complex[Tensor, "batch unknown"]) -> Float[Tensor, "batch reading"]:
-        """What given unknowns add to the readings."""
-        amplitude = (self.responses(parameters) * unknown[:, None]).to(torch.complex128)
-        snapshots = enumerate(self.places.snapshots)
-        return torch.cat([(amplitude[:, t] @ self.waves[here].T).real for t, here in snapshots], dim=-1)
-
-    def adjoint(self, parameters: Tensor, dual: Float[Tensor, "batch reading"]) -> Complex[Tensor, "batch unknown"]:
-        """The transpose of `readings`."""
-        response = self.responses(parameters)
-        total = torch.zeros((len(parameters), len(self)), dtype=torch.complex128)
-        for t, here in enumerate(self.places.snapshots):
-            total = total + response[:, t] * (dual[:, here].to(torch.complex128) @ self.waves[here])
-        return total.conj().resolve_conj()
-
     def all_readings(
         self, parameters: Tensor, unknown: Complex[Tensor, "batch column unknown"]
     ) -> Float[Tensor, "batch reading column"]:
-        """`readings` of several unknowns for each set of parameters."""
-        return torch.stack([self.readings(parameters, unknown[:, i]) for i in range(unknown.shape[1])], dim=-1)
+        """What given unknowns add to the readings, several for each set of parameters."""
+        response = self.responses(parameters)
+        if self.places.is_scattered:
+            return (self.heard(response) @ unknown.mT).real
+        snapshots = enumerate(self.places.snapshots)
+        return torch.cat([(self.waves[here] @ (response[:, t, :, None] * unknown.mT)).real for t, here in snapshots], 1)
 
     def all_adjoints(
         self, parameters: Tensor, dual: Float[Tensor, "batch reading column"]
     ) -> Complex[Tensor, "batch column unknown"]:
         """The transpose of `all_readings`."""
-        return torch.stack([self.adjoint(parameters, dual[..., i]) for i in range(dual.shape[-1])], dim=1)
+        response, dual = self.responses(parameters), dual.to(torch.complex128).mT
+        if self.places.is_scattered:
+            return (dual @ self.heard(response)).conj().resolve_conj()
+        total = dual.new_zeros((*dual.shape[:2], len(self)))
+        for t, here in enumerate(self.places.snapshots):
+            total = total + response[:, t, None] * (dual[..., here] @ self.waves[here])
+        return total.conj().resolve_conj()
+
+    def heard(self, response: Shaped[Tensor, "batch time unknown"]) -> Complex[Tensor, "batch reading unknown"]:
+        """What the readings see of each mode, from the responses of modes at the times of the snapshots."""
+        times = self.places.times_of_readings
+        return (response if len(times) == response.shape[1] else response[:, times]) * self.waves
 
     def prior_variance(self, parameters: Tensor) -> Float[Tensor, " reading"]:
         """Variance of the readings under the prior, without noise, for the first of the parameters."""

@@ -28,7 +28,10 @@ RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in ("core", "speed", "coverage", "batching") else ())
+        pytest.param(
+            name,
+            marks=pytest.mark.slow if name in ("core", "cost", "outliers", "speed", "coverage", "batching") else (),
+        )
         for name in benchmarks.names()
         if name
         not in (

@@ -9,6 +9,7 @@ from latentpde.bench.studies.calibration import Calibration
 from latentpde.bench.studies.cluster import Cluster
 from latentpde.bench.studies.comparison import Table1, TableNoSource
 from latentpde.bench.studies.core import Core
+from latentpde.bench.studies.cost import Cost
 from latentpde.bench.studies.coverage import Coverage
 from latentpde.bench.studies.ensemble_size import EnKFEnsembleSize, EnsembleSize
 from latentpde.bench.studies.evidence import Evidence
@@ -17,6 +18,7 @@ from latentpde.bench.studies.fine_initial import FineInitial
 from latentpde.bench.studies.fundps import FunDPS
 from latentpde.bench.studies.limit import Limit
 from latentpde.bench.studies.mean_square import MeanSquare
+from latentpde.bench.studies.outliers import Outliers
 from latentpde.bench.studies.pareto import Pareto
 from latentpde.bench.studies.peers import Peers
 from latentpde.bench.studies.physics import Physics
@@ -39,7 +41,7 @@ for _benchmark in (
     *(Calibration(), Coverage(), Evidence(), Alarm(), Physics(), Suggest()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
-    *(Speed(), Core(), Batching(), Scaling(), Cluster(), Peers()),
-    *(Plumes(), Real(), Unknowns(), Rivals(), Walls()),
+    *(Speed(), Cost(), Core(), Batching(), Scaling(), Cluster(), Peers()),
+    *(Plumes(), Real(), Unknowns(), Outliers(), Rivals(), Walls()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

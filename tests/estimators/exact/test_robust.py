@@ -13,11 +13,11 @@ from scipy import stats
 from scipy.integrate import quad
 
 import latentpde as lp
+from latentpde.bench.points.outliers import of_unknown_noise, spoilt, without
 from latentpde.errors import UsageError
 from latentpde.estimators.exact import robust
 from latentpde.estimators.exact.estimator import Exact
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
-from tests.helpers.outliers import of_unknown_noise, spoilt, without
 from tests.helpers.program import PROGRAM
 
 NOISE = 0.15

@@ -7,13 +7,31 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 Advance = Callable[[int], None]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Meter:
+    """What long work tells of itself.
+
+    Args:
+        advance: is called with the number of units just done; so is the meter itself.
+        say: is called with what begins now, where one unit takes long.
+    """
+
+    advance: Advance
+    say: Say
+
+    def __call__(self, count: int) -> None:
+        self.advance(count)
 
 
 @contextmanager
-def progress(label: str, total: int, *, show: bool = True) -> Iterator[Advance]:
-    """Yield a function to call with the number of units just done.
+def progress(label: str, total: int, *, show: bool = True) -> Iterator[Meter]:
+    """Yield a function to call with the number of units just done, which may also `say` what begins now.
 
     On a terminal that draws a bar on standard error; elsewhere a line every ten seconds or so, so that short
     work stays silent, and a sign of life where one unit takes long.
@@ -28,21 +46,24 @@ def progress(label: str, total: int, *, show: bool = True) -> Iterator[Advance]:
         show: whether to show anything at all.
     """
     if not show:
-        yield lambda count: None
+        yield Meter(lambda count: None, lambda what: None)
     elif sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import Progress
 
         with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(label, total=total)
-            yield lambda count: bar.advance(task, count)
+            yield Meter(
+                lambda count: bar.advance(task, count),
+                lambda what: bar.update(task, description=f"{label}: {what}"),
+            )
     else:
-        with _plain_lines(label, total) as advance:
-            yield advance
+        with _plain_lines(label, total) as meter:
+            yield meter
 
 
 @contextmanager
-def _plain_lines(label: str, total: int, every: float = 10.0, patience: float = 30.0) -> Iterator[Advance]:
+def _plain_lines(label: str, total: int, every: float = 10.0, patience: float = 30.0) -> Iterator[Meter]:
     """A line about every ``every`` seconds; one now and then, too, while a unit takes longer than ``patience``."""
     start = last = time.monotonic()
     done, ended = 0, threading.Event()
@@ -56,6 +77,11 @@ def _plain_lines(label: str, total: int, every: float = 10.0, patience: float = 
             print(f"{label}: {done}/{total}, about {left:.0f} s left", file=sys.stderr, flush=True)
             last = now
 
+    def say(what: str) -> None:
+        nonlocal last
+        last = time.monotonic()
+        print(f"{label}: {what}", file=sys.stderr, flush=True)
+
     def stay_in_touch() -> None:
         nonlocal last, patience
         while not ended.wait(patience / 10):
@@ -67,7 +93,7 @@ def _plain_lines(label: str, total: int, every: float = 10.0, patience: float = 
     watch = threading.Thread(target=stay_in_touch, daemon=True)
     watch.start()
     try:
-        yield advance
+        yield Meter(advance, say)
     finally:
         ended.set()
         watch.join()

@@ -26,7 +26,8 @@ class Settings:
     'Matern(std=(0.1, 10.0), smoothness=1.5)'
 
     Args:
-        noise_std: standard deviation of the noise of all readings, in the field's unit.
+        noise_std: standard deviation of the noise of all readings, in the field's unit; or ``(lower, upper)``, in words
+            ``0.1:0.5``, to infer it between.
         domain: the edges of the rectangle.
         initial: the prior of an initial state that is not known, or not everywhere.
         source: the prior of the source; `WhiteBand` without modes for none.
@@ -39,7 +40,7 @@ class Settings:
         gaussian: ``(mean, std)`` of a Gaussian prior of coefficients, by name.
     """
 
-    noise_std: float | None = None
+    noise_std: float | tuple[float, float] | None = None
     domain: Domain | None = None
     initial: Spectrum | None = None
     source: Spectrum | None = None
@@ -78,7 +79,7 @@ class Settings:
             elif isinstance(value, dict):
                 found[f.name] = ",".join(f"{name}={_joined(number)}" for name, number in value.items())
             elif value is not None:
-                found[f.name] = value
+                found[f.name] = _joined(value) if isinstance(value, tuple) else value
         return found
 
 
@@ -112,6 +113,26 @@ def parse_numbers(text: str, option: str, num: int) -> dict[str, Any]:
 
 def _joined(number: Any) -> str:
     return ":".join(f"{part!r}" for part in number) if isinstance(number, tuple) else f"{number!r}"
+
+
+def _noise(value: Any, name: str) -> float | tuple[float, float]:
+    if isinstance(value, str):
+        try:
+            numbers = [float(part) for part in value.split(":")]
+        except ValueError:
+            numbers = []
+        if not 1 <= len(numbers) <= 2:
+            raise UsageError(
+                f"{name} is a positive number, or lower:upper to infer it between, such as 0.1:0.5; got "
+                f"{shortened(value)}"
+            )
+        value = numbers[0] if len(numbers) == 1 else tuple(numbers)
+    if not isinstance(value, tuple | list):
+        return check_value(Positive, value, name)
+    lower, upper = check_value(tuple[Positive, Positive], tuple(value), name)
+    if lower >= upper:
+        raise UsageError(f"{name} needs its lower bound first, got {lower:g} and {upper:g}")
+    return lower, upper
 
 
 def _prior(value: Any, name: str) -> Spectrum:
@@ -157,7 +178,7 @@ def _by_name(num: int) -> Any:
 
 
 _READERS: dict[str, Any] = {
-    "noise_std": lambda value, name: check_value(Positive, value, name),
+    "noise_std": _noise,
     "domain": lambda value, name: Domain.parse(value),
     "initial": _prior,
     "source": _prior,

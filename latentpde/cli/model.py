@@ -20,7 +20,10 @@ Trend = Annotated[
 Velocity = Annotated[
     str | None, typer.Option(help="How fast the field changes at first, order 2: zero, or a prior as --initial has it.")
 ]
-NoiseStd = Annotated[float | None, typer.Option(help="Noise of the readings. By default the file's, or inferred.")]
+NoiseStd = Annotated[
+    str | None,
+    typer.Option(help="Noise of the readings, or 0.1:0.5 to infer it between. By default the file's, or inferred."),
+]
 Robust = Annotated[
     bool | None,
     typer.Option("--robust", help="Readings may be outliers: those far off what the others say are set aside."),
@@ -30,6 +33,25 @@ Fixed = Annotated[list[str] | None, typer.Option(help="A known coefficient: kapp
 Gaussian = Annotated[
     list[str] | None, typer.Option(help="Mean and standard deviation of a coefficient beforehand: vx=2.0:0.5.")
 ]
+
+
+def noise_of(text: str | None) -> tuple[float | None, dict[str, Any]]:
+    """The noise that ``--noise-std`` says, and the setting that it is where it says bounds instead.
+
+    >>> noise_of("0.4"), noise_of("0.1:0.5"), noise_of(None)
+    ((0.4, {}), (None, {'noise_std': '0.1:0.5'}), (None, {}))
+    """
+    from latentpde.cli.options import check_range
+    from latentpde.validation import LARGEST, SMALLEST
+
+    if text is None:
+        return None, {}
+    try:
+        number = float(text)
+    except ValueError:
+        return None, model_settings(noise_std=text)
+    check_range(number, "--noise-std", f"positive and finite, at least {SMALLEST:g}", SMALLEST, LARGEST)
+    return number, {}
 
 
 def model_settings(**given: Any) -> dict[str, Any]:

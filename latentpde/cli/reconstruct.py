@@ -113,16 +113,16 @@ def reconstruct(
     from latentpde.posterior.summary import Summary
     from latentpde.progress import progress
     from latentpde.questions.families import reconstruct as run
-    from latentpde.validation import LARGEST, LATEST, SMALLEST
+    from latentpde.validation import LARGEST, LATEST
 
     method = DEFAULT_METHOD if method is None else method
     check_holdout(holdout, holdout_groups)
     require_checkable(check_model, method, average)
     check_range(threshold, "--threshold", "a finite number", -LARGEST, LARGEST)
-    check_range(noise_std, "--noise-std", f"positive and finite, at least {SMALLEST:g}", SMALLEST, LARGEST)
+    known_noise, noise_setting = model.noise_of(noise_std)
     for one in time or []:
         check_range(one, "--time", f"finite and not negative, at most {LATEST:g}", 0.0, LATEST)
-    settings = model.model_settings(
+    settings = noise_setting | model.model_settings(
         domain=domain,
         initial=initial,
         source=source,
@@ -141,7 +141,7 @@ def reconstruct(
         raise UsageError("the readings, --output and --report must be different files")
     of_cases = {
         "family": one_family(pde, average),
-        "noise_std": noise_std,
+        "noise_std": known_noise,
         "times": tuple(time) if time else None,
         "observed_kind": kind.value if kind else None,
         "keep_outliers": keep_outliers,

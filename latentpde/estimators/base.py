@@ -107,7 +107,7 @@ def reconstruct(
     method: str = DEFAULT_METHOD,
     num_draws: int = 12,
     seed: int = 0,
-    noise_std: float | None = None,
+    noise_std: float | str | tuple[float, float] | None = None,
     domain: Domain | str | None = None,
     initial: Spectrum | str | None = None,
     source: Spectrum | str | None = None,

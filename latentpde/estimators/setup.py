@@ -101,6 +101,8 @@ class Setup:
             known: names of its options.
         """
         found = {name: value for name in _OPTIONS if (value := getattr(self.settings, name)) is not None}
+        if isinstance(self.settings.noise_std, tuple):
+            found["noise_bounds"] = self.settings.noise_std
         unknown = [name for name in found if name not in known]
         if unknown:
             raise UsageError(
@@ -155,10 +157,12 @@ def _require_walls_somewhere(observation: Observation, domain: Domain) -> None:
         )
 
 
-def _with_noise(observation: Observation, noise_std: float | None) -> Observation:
+def _with_noise(observation: Observation, noise_std: float | tuple[float, float] | None) -> Observation:
+    """With the noise that is said, or without where it is to be inferred."""
     if noise_std is None:
         return observation
-    return replace(observation, noise_std=torch.where(observation.mask, noise_std, 1.0).double())
+    known = torch.nan if isinstance(noise_std, tuple) else noise_std
+    return replace(observation, noise_std=torch.where(observation.mask, known, 1.0).double())
 
 
 def _bounds(

@@ -74,6 +74,7 @@ class Unknown:
             "advection_diffusion",
             num_draws=NUM_DRAWS,
             seed=seed,
+            noise_std=LEVELS["noise_std"] if self.noise else None,
             bounds=BOUNDS,
             initial=spectrum("initial", self.state),
             source=spectrum("source", self.source),

@@ -45,6 +45,7 @@ def describe(
     checks: dict[str, Check],
     misfit: float,
     size_of_prior: float,
+    outliers_settled: bool = True,
 ) -> dict[str, np.ndarray]:
     """The diagnostics of one case, by name."""
     values, weights = (parameters.at(samples.points) * model.units_of_parameters).numpy(), np.exp(samples.log_weights)
@@ -52,7 +53,10 @@ def describe(
     std = np.sqrt(weights @ (values - mean) ** 2)
     num = len(parameters.base)
     levels = {"level_mean": mean[num:], "level_std": std[num:]} if parameters.levels else {}
-    aside = {} if model.factors is None else {"num_set_aside": np.array(int((model.factors > 1).sum()))}
+    aside = {}
+    if model.factors is not None:
+        num_aside = np.array(int((model.factors > 1).sum()))
+        aside = {"num_set_aside": num_aside, "outliers_settled": np.array(outliers_settled)}
     p_model = combined(check.p for check in checks.values())
     return {
         "log_evidence": np.array(samples.log_evidence + model.log_unit_of_evidence),
@@ -68,7 +72,9 @@ def describe(
         **{f"found_{name}": np.array(check.found) for name, check in checks.items()},
         "worst_reading": np.array(checks["reading"].reading),
         "search_trusted": np.array(samples.trusted),
-        "trusted": np.array(samples.trusted and p_model >= FALSE_ALARM and size_of_prior < MOST_PRIOR_TO_NOISE),
+        "trusted": np.array(
+            samples.trusted and p_model >= FALSE_ALARM and size_of_prior < MOST_PRIOR_TO_NOISE and outliers_settled
+        ),
         "coefficient_mean": mean[:num],
         "coefficient_std": std[:num],
         **levels,

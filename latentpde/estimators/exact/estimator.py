@@ -21,11 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from annotated_types import Ge, Gt, Le
+from jaxtyping import Float
 from pydantic import InstanceOf, Strict
 from torch import Tensor
 
@@ -59,7 +61,7 @@ from latentpde.needs import Needs
 from latentpde.observation import Observation
 from latentpde.observation.lifting import lift_of, without_lift
 from latentpde.observation.unfolding import unfolded
-from latentpde.progress import progress
+from latentpde.progress import Say, progress
 from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real
 
@@ -93,6 +95,7 @@ class Exact(Estimator):
             place; by default a constant where the initial state is not known.
         velocity: the prior of the velocity that the state of a family of order 2 starts with, or ``zero``; by default
             what the observation says, or zero.
+        noise_bounds: of the noise's standard deviation, where it is inferred; by default they follow from the data.
         robust: whether readings may be outliers, whose noise has heavy tails: see `latentpde.estimators.exact.robust`.
         num_mean_nodes: coefficients that the mean averages over where no draws are made for the spread; else those of
             these draws.
@@ -115,6 +118,7 @@ class Exact(Estimator):
     source: InstanceOf[Spectrum] | None = None
     trend: Literal["none", "constant", "linear"] | None = None
     velocity: InstanceOf[Spectrum] | Literal["zero"] | None = None
+    noise_bounds: Annotated[tuple[Positive, Positive], Strict(False)] | None = None
     robust: bool = False
     num_mean_nodes: Annotated[int, Ge(1), Le(100_000)] = 128
     num_spread_draws: Annotated[int, Ge(2), Le(100_000)] = 199
@@ -189,7 +193,7 @@ class Exact(Estimator):
                 if wider is None:
                     return latent, models, cases
             except TooNarrow as narrow:
-                wider = widened(latent, narrow.theta) or latent
+                wider = widened(latent, narrow.parameters, narrow.levels) or latent
             latent = wider
         return latent, *self._estimate_cases(observation, latent, num_draws, seed, show_progress, last=True)
 
@@ -205,7 +209,8 @@ class Exact(Estimator):
             for model, seed_of_case in zip(models, seeds, strict=True):
                 alike = () if self.robust else (case for case in cases if case.first is None)
                 first = next((case for case in alike if case.model.shares(model)), None)
-                cases.append(self._estimate_case(model, None if last else latent, num_draws, seed_of_case, first))
+                inspect = None if last else partial(_require_wide, latent, model, len(models) == 1)
+                cases.append(self._estimate_case(model, inspect, num_draws, seed_of_case, first, advance.say))
                 advance(1)
         return models, cases
 
@@ -229,7 +234,14 @@ class Exact(Estimator):
             ]
             return [
                 Model.with_known_start(
-                    case, latent, state, source=self.source, velocity=velocity, mirror=mirror, lift=lift
+                    case,
+                    latent,
+                    state,
+                    source=self.source,
+                    velocity=velocity,
+                    mirror=mirror,
+                    lift=lift,
+                    noise_bounds=self.noise_bounds,
                 )
                 for case, state in zip(wide, states, strict=True)
             ]
@@ -242,7 +254,7 @@ class Exact(Estimator):
         priors = (self.initial, self.source, velocity)
         problems = [Problem.of(case, latent, self.initial_noise_std, *priors, in_users_units=known) for case in cases]
         options: dict[str, Any] = {"initial": self.initial, "source": self.source, "velocity": velocity}
-        options |= {"trend": self._trend(observation), "lift": lift}
+        options |= {"trend": self._trend(observation), "lift": lift, "noise_bounds": self.noise_bounds}
         largest = max(problem.num_modes(*priors) for problem in problems)
         return models_of(problems, largest, **options)
 
@@ -272,27 +284,23 @@ class Exact(Estimator):
         )
 
     def _estimate_case(
-        self, model: Model, guess: Latent | None, num_draws: int, seed: int, first: CaseResult | None
+        self, model: Model, inspect: Inspect | None, num_draws: int, seed: int, first: CaseResult | None, say: Say
     ) -> CaseResult:
-        """One case; ``guess`` has bounds that may turn out to be too narrow, and ``first`` is another of its layout."""
+        """One case; ``inspect`` may find its bounds too narrow, ``first`` is another of its layout, and ``say`` is told
+        what takes long."""
         rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
         parameters = Parameters.of(
             model.decoder.latent, model.in_its_units(self.gaussian), model.in_its_units(self.fixed), model.levels
         )
 
-        def inspect(tops: Tensor) -> None:
-            if guess is not None:
-                users = tops * model.units_of_parameters
-                require_wide(guess, users[:, : guess.num_coefficients])
-
         def search(likelihood: MarginalLikelihood) -> WeightedSamples:
-            return self.search(likelihood, parameters, rng, inspect)
+            return Sampler(parameters, self.sweep, self.target, inspect, say).sample(likelihood, rng)
 
         if self.robust:
             own = derived_seed(seed, "robust")  # so that clean readings give the same bits as without
-            model, samples = robust_search(model, parameters, search, np.random.default_rng(own))
+            model, samples, outliers_settled = robust_search(model, parameters, search, np.random.default_rng(own))
         else:
-            samples = search(model.likelihood)
+            samples, outliers_settled = search(model.likelihood), True
 
         if first is not None:
             kept, spread, mean = first.moved_to(model)
@@ -312,7 +320,7 @@ class Exact(Estimator):
             left_out=left_out(model, mean.own_parameters),
             samples=ParameterSamples.of(samples, parameters, model),
             checks=checks if model.state is None else [],
-            diagnostics=describe(samples, parameters, model, check_case(model, checks), misfit, size),
+            diagnostics=describe(samples, parameters, model, check_case(model, checks), misfit, size, outliers_settled),
             first=first,
         )
 
@@ -348,12 +356,12 @@ class Exact(Estimator):
             mean = model.draw(mean.own_parameters[:1], None, seed)  # all nodes are the same
         return kept, spread, mean
 
-    def search(
-        self,
-        likelihood: MarginalLikelihood,
-        parameters: Parameters,
-        rng: np.random.Generator,
-        inspect: Inspect | None = None,
-    ) -> WeightedSamples:
-        """Coefficients and levels, on the unit box."""
-        return Sampler(parameters, self.sweep, self.target, inspect).sample(likelihood, rng)
+
+def _require_wide(latent: Latent, model: Model, alone: bool, found: Float[Tensor, "point parameter"]) -> None:
+    """Raise `TooNarrow` where bounds are. A single point, the highest, is looked at for its coefficients; draws, of a
+    case that is alone, for all parameters."""
+    users = found * model.units_of_parameters
+    if len(users) == 1:
+        require_wide(latent, users[:, : latent.num_coefficients])
+    elif alone:
+        require_wide(latent, users, model.users_levels)

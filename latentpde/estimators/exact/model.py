@@ -110,6 +110,7 @@ class Model:
         form: str | None = None,
         mirror: Mirror | None = None,
         lift: Lift | None = None,
+        noise_bounds: tuple[float, float] | None = None,
     ) -> Model:
         """The paper's problem: an initial state that is known, but for noise, on the torus.
 
@@ -122,6 +123,7 @@ class Model:
             form: as that of `MarginalLikelihood`.
             mirror: the symmetry between walls.
             lift: what is known on these.
+            noise_bounds: of the noise, where it is inferred.
         """
         mirror = mirror or Mirror()
         if len(case) != 1:
@@ -131,7 +133,11 @@ class Model:
         levels, places = Levels(latent), Places.of(case)
         values, std = case.values[0][case.mask[0]], case.noise_std[0][case.mask[0]]
         noise = levels.noise(
-            values, std, torch.zeros_like(std, dtype=torch.long), detail_variance(state, case, decoder)
+            values,
+            std,
+            torch.zeros_like(std, dtype=torch.long),
+            detail_variance(state, case, decoder),
+            given=noise_bounds,
         )
         fields = [UnknownPart.paper_source(latent, case, mirror)] if latent.num_modes else []
         scales = Scales(Readings.of(case), case.grid, latent)
@@ -170,6 +176,7 @@ class Model:
         units: Units | None = None,
         noisy_start: bool = False,
         lift: Lift | None = None,
+        noise_bounds: tuple[float, float] | None = None,
     ) -> Model:
         """State and source are Gaussian fields with spectra; what lies beyond open edges is unknown like the rest.
 
@@ -186,6 +193,7 @@ class Model:
             units: of all of these.
             noisy_start: whether somebody gave the noise of the initial state's cells.
             lift: what is known on walls.
+            noise_bounds: of the noise of the field's readings, where it is inferred.
         """
         source = source or default_source(latent, around.num_modes)
         basis = basis_of(source, around, grid.extent, latent.family.spacing)
@@ -206,7 +214,9 @@ class Model:
             )
             readings, trend = readings.only(~cells), "none"
         places = Places.of_table(readings)
-        noise = levels.noise(readings.values, readings.noise_std, readings.groups, 0.0, readings.of_source)
+        noise = levels.noise(
+            readings.values, readings.noise_std, readings.groups, 0.0, readings.of_source, noise_bounds
+        )
         fields = []
         if not (isinstance(source, WhiteBand) and source.num_modes == 0):
             fields.append(unknown_field("source", source, around, levels, scales, basis))

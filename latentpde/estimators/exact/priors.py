@@ -49,10 +49,16 @@ class Levels(list[Level]):
         return self._num_coefficients + len(self) - 1
 
     def noise(
-        self, values: Tensor, std: Tensor, groups: Tensor, extra_variance: float, of_source: Tensor | None = None
+        self,
+        values: Tensor,
+        std: Tensor,
+        groups: Tensor,
+        extra_variance: float,
+        of_source: Tensor | None = None,
+        given: tuple[float, float] | None = None,
     ) -> Noise:
-        """The noise of readings, with a level for each group in which it is not known. Readings of the source, whose
-        unit is another, have levels of their own."""
+        """The noise of readings, with a level for each group in which it is not known, within bounds that are given for
+        the field or follow from the data. Readings of the source, whose unit is another, have levels of their own."""
         unknown = std.isnan()
         if not bool(unknown.any()):
             return Noise.given(std**2 + extra_variance)
@@ -63,7 +69,7 @@ class Levels(list[Level]):
             for number in numbers:
                 name = f"noise_std{suffix}" if len(numbers) == 1 else f"noise_std{suffix}_{number}"
                 bounds = (NOISE[0] * size, NOISE[1] * size)
-                column[unknown & kind & (groups == number)] = self.column(name, None, bounds)
+                column[unknown & kind & (groups == number)] = self.column(name, None if suffix else given, bounds)
         known = torch.where(unknown, 0.0, std**2) + extra_variance
         return Noise(known, column, torch.ones_like(std))
 

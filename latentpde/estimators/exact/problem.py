@@ -83,6 +83,7 @@ class Problem:
         trend: str,
         velocity: Spectrum | None = None,
         lift: Lift | None = None,
+        noise_bounds: tuple[float, float] | None = None,
     ) -> Model:
         """The model with blocks of a given size; the priors, and what is known on walls, are in the user's units."""
         around, units = self._around.with_block(num_modes), self.units
@@ -90,6 +91,8 @@ class Problem:
             initial, source = units.spectrum(initial, "initial"), units.spectrum(source, "source")
             velocity = units.spectrum(velocity, "velocity")
             lift = None if lift is None else lift.scaled(1 / units.value, 1 / units.length)
+            if noise_bounds is not None:
+                noise_bounds = (noise_bounds[0] / units.value, noise_bounds[1] / units.value)
         return Model.with_unknown_start(
             self.readings,
             self.grid,
@@ -102,6 +105,7 @@ class Problem:
             units=units,
             noisy_start=self.noisy_start,
             lift=lift,
+            noise_bounds=noise_bounds,
         )
 
     def is_like(self, other: Problem) -> bool:

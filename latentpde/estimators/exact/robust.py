@@ -12,8 +12,9 @@ it finds the reading ordinary the factor is one, else the mode. A few turns for 
 
 Parameters and factors depend on each other. A sweep of the parameters, each with factors of its own, chooses those that
 predict readings left out best, heavy tails included, so that outliers capture neither noise level nor prior; the search
-follows with the factors that belong there, and is repeated while its result gives others. The result is the posterior
-given the factors: that other factors were possible is not in its spread.
+follows with the factors that belong there, and is repeated while its result gives others, a few times: where that does
+not settle, the diagnostic ``outliers_settled`` is false. The result is the posterior given the factors: that other
+factors were possible is not in its spread.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ Search = Callable[[MarginalLikelihood], WeightedSamples]
 
 def robust_search(
     model: Model, parameters: Parameters, search: Search, rng: np.random.Generator
-) -> tuple[Model, WeightedSamples]:
-    """The model with the factors of its readings' noise, and the samples of its parameters.
+) -> tuple[Model, WeightedSamples, bool]:
+    """The model with the factors of its readings' noise, the samples of its parameters, and whether these would give
+    the same factors again.
 
     Args:
         model: with ordinary noise.
@@ -64,8 +66,9 @@ def robust_search(
         samples = search(likelihood)
         nodes = parameters.at(samples.points[samples.resample(_NODES, generator=rng)])
         found, price = settled(plain, nodes, may_lie, factors)
-        if num_searches == _MOST_SEARCHES or bool((torch.log(found / factors).abs() < math.log(_SAME)).all()):
-            return model.with_factors(factors), replace(samples, log_evidence=samples.log_evidence + price)
+        same = bool((torch.log(found / factors).abs() < math.log(_SAME)).all())
+        if same or num_searches == _MOST_SEARCHES:
+            return model.with_factors(factors), replace(samples, log_evidence=samples.log_evidence + price), same
         factors = found
 
 

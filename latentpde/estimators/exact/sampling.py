@@ -22,6 +22,7 @@ from latentpde.estimators.exact.mixture import Mixture
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.population import mixture_of_maxima
 from latentpde.estimators.exact.search import Effort, WeightedSamples, sample_box
+from latentpde.progress import Say
 
 #: Numbers in the largest array of an evaluation; beyond, the global search sees a part of the readings.
 MOST_VALUES = 700**2
@@ -33,7 +34,7 @@ _FEWER = 4  # times fewer points of the sweep where the search climbs by gradien
 _STEP, _MIN_EFFECTIVE = 128, 40.0  # of the search, there: its first samples are good ones
 _STARTS, _FAR, _CLIMBING_STEPS = 3, 4.0, 15  # with all readings, from what the part found
 _FEWER_EFFECTIVE, _LEAST_EFFECTIVE = 4, 50.0  # times fewer samples where an evaluation takes long
-_SMALL_STEP = 48
+_SMALL_STEP, _INSPECTED = 48, 200
 
 Inspect = Callable[[Float[Tensor, "top parameter"]], None]
 
@@ -45,7 +46,8 @@ class Sampler:
     Args:
         parameters: what is free, and its prior.
         sweep, target: effort, see `latentpde.estimators.exact.search.Effort`.
-        inspect: is shown the highest maximum before samples are drawn; it may raise what ends the search.
+        inspect: is shown the highest maximum before samples are drawn, and draws before more is done with them; it may
+            raise what ends the search.
         say: is told what is being done, where that takes long.
     """
 
@@ -53,10 +55,20 @@ class Sampler:
     sweep: int = Effort.sweep
     target: float = Effort.target
     inspect: Inspect | None = None
-    say: Callable[[str], None] = lambda sentence: None
+    say: Say = lambda sentence: None
 
     def sample(self, likelihood: MarginalLikelihood, rng: np.random.Generator) -> WeightedSamples:
         """Coefficients and levels, on the unit box."""
+        samples = self._sample(likelihood, rng)
+        self._show(samples)
+        return samples
+
+    def _show(self, samples: WeightedSamples) -> None:
+        if self.inspect and self.parameters.num_free:
+            generator = np.random.default_rng(0)  # of its own: who looks changes nothing
+            self.inspect(self.parameters.at(samples.points[samples.resample(_INSPECTED, generator=generator)]))
+
+    def _sample(self, likelihood: MarginalLikelihood, rng: np.random.Generator) -> WeightedSamples:
         density = _Density(likelihood, self.parameters)
         if not self.parameters.num_free:
             value = float(density(np.zeros((1, 0)))[0])
@@ -86,16 +98,18 @@ class Sampler:
     ) -> WeightedSamples:
         num = len(likelihood.values)
         chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
-        self.say(f"search with {NUM_IN_PART} of {num} readings")
+        self.say(f"search with {NUM_IN_PART} of {num:,} readings")
         found = self._by_climbing(
             _Density(likelihood.only(chosen), self.parameters), rng, self.target / _FEWER_EFFECTIVE
         )
-        self.say(f"climb with all {num} readings")
+        self._show(found)
+        self.say(f"climb with all {num:,} readings")
         start = _climbed_again(density, found, NUM_IN_PART / num)
-        self.say(f"sample with all {num} readings")
+        self.say(f"sample with all {num:,} readings")
         target = max(self.target / _FEWER_EFFECTIVE, min(self.target, _LEAST_EFFECTIVE))
         effort = Effort(step=_SMALL_STEP, target=target, min_effective=_MIN_EFFECTIVE / 2, most_rounds=1)
         samples = sample_box(density, self.parameters.num_free, generator=rng, effort=effort, start=start)
+        self.say(f"draw given all {num:,} readings")
         return replace(samples, num_evaluations=samples.num_evaluations + found.num_evaluations)
 
     def _with_known_mean(

@@ -60,6 +60,11 @@ def warnings_of_run(
         ]
     if notes["p_model"] < FALSE_ALARM:
         return sentences(checks(), has_start=has_start)
+    if notes["search_trusted"]:
+        return [
+            "Which readings are outliers did not settle: with those set aside that are, the search finds others. Look "
+            "at set_aside(), and leave out what you know to be wrong."
+        ]
     return [
         f"The search for the coefficients did not settle: {notes['effective_sample_size']:.0f} effective samples, "
         f"log evidences {notes['evidence_gap']:.1f} apart. Narrow the bounds, or raise the option sweep."

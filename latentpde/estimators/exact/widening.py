@@ -53,21 +53,21 @@ def widened(latent: Latent, parameters: Float[Tensor, "draw parameter"], levels:
 
 
 class TooNarrow(Exception):
-    """The most probable coefficients lie at the ends of bounds that nobody gave: to be widened before more is done.
+    """Parameters lie at the ends of bounds that nobody gave: to be widened before more is done.
 
     Args:
-        theta: these coefficients.
+        parameters, levels: as those of `widened`.
     """
 
-    def __init__(self, theta: Float[Tensor, "draw coefficient"]):
+    def __init__(self, parameters: Float[Tensor, "draw parameter"], levels: Sequence[Level]):
         super().__init__("bounds are too narrow")
-        self.theta = theta
+        self.parameters, self.levels = parameters, levels
 
 
-def require_wide(latent: Latent, theta: Float[Tensor, "draw coefficient"]) -> None:
-    """Raise `TooNarrow` where `widened` would widen the bounds for these coefficients."""
-    if _wider(latent, theta, ())[1]:
-        raise TooNarrow(theta)
+def require_wide(latent: Latent, parameters: Float[Tensor, "draw parameter"], levels: Sequence[Level] = ()) -> None:
+    """Raise `TooNarrow` where `widened` would widen the bounds for these parameters."""
+    if _wider(latent, parameters, levels)[1]:
+        raise TooNarrow(parameters, levels)
 
 
 def _wider(latent: Latent, parameters: Tensor, levels: Sequence[Level]) -> tuple[Latent, list[str]]:

@@ -45,7 +45,7 @@ def test_evidence_and_means_are_those_of_quadrature(problem, part, monkeypatch):
         monkeypatch.setattr(sampling, "NUM_IN_PART", 25)
     said = []
     found = sampling.Sampler(parameters, say=said.append).sample(likelihood, np.random.default_rng(0))
-    assert len(said) == (3 if part else 0)
+    assert len(said) == (4 if part else 0)
     assert found.trusted
     assert abs(found.log_evidence - log_evidence) < 0.05 + 4 * found.log_evidence_error
     weights = np.exp(found.log_weights)
@@ -76,3 +76,45 @@ def test_both_responses_at_once_are_those_one_by_one(speed):
     state, source = family.transfer(k, times, theta)
     torch.testing.assert_close(state, family.state_response(k, times, theta), rtol=1e-13, atol=0)
     torch.testing.assert_close(source, family.source_response(k, times, theta), rtol=1e-11, atol=1e-18)
+
+
+@pytest.mark.parametrize("size", [1e-6, 0.3])
+def test_both_responses_at_once_have_derivatives(size):
+    family, k = get_family("advection_diffusion"), lp.grid.Wavenumbers(torch.zeros(1, 3).double(), _waves())
+    times, theta = torch.tensor([0.0, 0.3, 1.0]).double(), torch.tensor([[size, 0.5 * size, size / 10]]).double()
+    at = theta.requires_grad_(True)
+
+    def together(values):
+        return torch.view_as_real(torch.cat(family.transfer(k, times, values)))
+
+    def apart(values):
+        parts = family.state_response(k, times, values), family.source_response(k, times, values)
+        return torch.view_as_real(torch.cat(parts))
+
+    assert torch.autograd.gradcheck(together, (at,))
+    slopes = [torch.autograd.functional.jacobian(function, theta.detach()) for function in (together, apart)]
+    torch.testing.assert_close(*slopes, rtol=1e-9, atol=1e-12)
+
+
+def _waves():
+    return 6.28 * torch.arange(3.0).double()[None]
+
+
+@pytest.mark.parametrize("said", [(0.35, 0.5), "0.35:0.5"], ids=["pair", "words"])
+def test_noise_is_inferred_within_bounds_that_are_given(said):
+    rng = np.random.default_rng(5)
+    y, x = rng.random((2, 40))
+    observation = lp.Observation.from_table(1000 * rng.standard_normal(40), y=y, x=x, t=np.zeros(40))
+    options = {"num_draws": 40, "sweep": 64, "target": 20.0, "source": lp.WhiteBand(), "fixed": {"angle": 0.0}}
+    posterior = lp.reconstruct(observation, "screened_poisson", noise_std=said, **options)
+    noise = posterior.levels.sel(level="noise_std").values
+    assert noise.min() >= 0.35
+    assert noise.max() <= 0.5, "white noise of 1000 is not what the bounds allow"
+    assert posterior.settings["level_bounds"]["noise_std"] == pytest.approx([0.35, 0.5])
+    assert posterior.settings["level_bounds_from"]["noise_std"] == "given"
+
+
+@pytest.mark.parametrize("said", [(0.5, 0.1), (0.0, 1.0), "a:b", "1:2:3", (1.0, float("nan"))])
+def test_bounds_of_the_noise_that_make_no_sense_are_refused(said):
+    with pytest.raises(lp.errors.UsageError, match="noise_std"):
+        lp.settings.Settings.of(noise_std=said)

@@ -24,14 +24,13 @@ from latentpde.estimators import make_estimator
 
 RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
 
+SLOW = ("core", "cost", "outliers", "edges", "speed", "coverage", "batching")
+
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(
-            name,
-            marks=pytest.mark.slow if name in ("core", "cost", "outliers", "speed", "coverage", "batching") else (),
-        )
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
         for name in benchmarks.names()
         if name
         not in (

@@ -11,6 +11,7 @@ from latentpde.bench.studies.comparison import Table1, TableNoSource
 from latentpde.bench.studies.core import Core
 from latentpde.bench.studies.cost import Cost
 from latentpde.bench.studies.coverage import Coverage
+from latentpde.bench.studies.edges import Edges
 from latentpde.bench.studies.ensemble_size import EnKFEnsembleSize, EnsembleSize
 from latentpde.bench.studies.evidence import Evidence
 from latentpde.bench.studies.fields import Gallery, PosteriorDraws, Uncertainty
@@ -42,6 +43,6 @@ for _benchmark in (
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),
     *(Gallery(), Spectra(), PosteriorDraws(), Uncertainty(), FunDPS()),
     *(Speed(), Cost(), Core(), Batching(), Scaling(), Cluster(), Peers()),
-    *(Plumes(), Real(), Unknowns(), Outliers(), Rivals(), Walls()),
+    *(Plumes(), Real(), Unknowns(), Outliers(), Edges(), Rivals(), Walls()),
 ):
     benchmarks.register(_benchmark.name, _benchmark)

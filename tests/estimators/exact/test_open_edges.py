@@ -6,50 +6,21 @@ import numpy as np
 import pytest
 
 import latentpde as lp
-
-WIND, DIFFUSIVITY = np.array([0.1, 0.7]), 0.004  # (y, x)
-
-
-def blob(points, time):
-    """A Gaussian cloud that drifts out of the unit square, in closed form."""
-    variance = 0.02 + 2 * DIFFUSIVITY * time
-    away = points - np.array([0.5, 0.35]) - WIND * np.asarray(time)[..., None]
-    return 3 * 0.02 / variance * np.exp(-(away**2).sum(-1) / (2 * variance))
+from latentpde.bench.points.blob import reconstructed
 
 
-@pytest.fixture(scope="module")
-def readings():
-    rng = np.random.default_rng(1)
-    places, times = np.tile(rng.random((30, 2)), (4, 1)), np.repeat(np.linspace(0, 1, 4), 30)
-    return places, times, blob(places, times) + 0.03 * rng.standard_normal(120)
-
-
-def edge_and_inside(readings, domain):
-    """Root mean square errors near the edges, and elsewhere, at three times."""
-    (y, x), times, values = readings[0].T, readings[1], readings[2]
-    observation = lp.Observation.from_table(values, y=y, x=x, t=times, sigma=0.03, grid=lp.Grid((24, 24)))
-    posterior = lp.reconstruct(observation, "advection_diffusion", domain=domain, source="none")
-    centres = (np.arange(24) + 0.5) / 24
-    points = np.stack(np.meshgrid(centres, centres, indexing="ij"), -1).reshape(-1, 2)
-    near = np.minimum(points, 1 - points).min(1) < 0.1
-    errors = np.stack([posterior.at(points, t)["mean"].values - blob(points, t) for t in (0.33, 0.67, 1.0)])
-    return tuple(float(np.sqrt((errors[:, here] ** 2).mean())) for here in (near, ~near)), posterior
-
-
-def test_a_blob_drifts_out_through_an_open_edge(readings):
-    (edge, inside), posterior = edge_and_inside(readings, "open")
-    assert edge < 1.3 * inside
-    assert inside < 0.04
-    assert abs(float(posterior.coefficients.sel(coefficient="vx").mean()) - 0.7) < 0.05
-    assert posterior.settings["domain"] == "open"
+def test_a_blob_drifts_out_through_an_open_edge():
+    found = reconstructed(1, "open")
+    assert found.near < 1.3 * found.inside
+    assert found.inside < 0.04
+    assert abs(float(found.posterior.coefficients.sel(coefficient="vx").mean()) - 0.7) < 0.05
+    assert found.posterior.settings["domain"] == "open"
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::latentpde.LatentPDEWarning")
-def test_on_a_torus_it_comes_in_again(readings):
-    (edge, _), _ = edge_and_inside(readings, "open")
-    (torus, _), _ = edge_and_inside(readings, "periodic")
-    assert torus > 3 * edge
+def test_on_a_torus_it_comes_in_again():
+    assert reconstructed(1, "periodic").near > 3 * reconstructed(1, "open").near
 
 
 COLUMNS = ("value", "y", "x", "t")

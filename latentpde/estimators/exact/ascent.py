@@ -12,7 +12,8 @@ from numpy import ndarray
 NEGLIGIBLE = 40.0  # in the logarithm of a density
 
 _STEP = 1e-4  # of finite differences
-_SAME_TOP, _SAME_HEIGHT = 0.05, 3.0  # in units of the box; nats
+_SAME_TOP, _SAME_FLANK, _SAME_HEIGHT = 0.05, 9.0, 3.0  # in units of the box; of squared widths; nats
+_LEAST_SCALE = 1e-4
 _SMALL_GAIN = 1e-4  # of a step, as a share of the value
 _CURVATURES = (4.0, 1e14)  # of functions as wide as the box, and as narrow as any here
 
@@ -69,7 +70,9 @@ def climb(
 
     tops: list[ndarray] = []
     values: list[float] = []
+    curvatures: list[ndarray] = []
     latest = {}
+    scale = np.broadcast_to(scale, points.shape[1])
 
     def downhill(scaled: ndarray) -> tuple[float, ndarray]:
         value, slope = function(np.clip(scaled * scale, 0.0, 1.0)[None])
@@ -78,15 +81,18 @@ def climb(
         return found
 
     def known_top(point: ndarray) -> float:
-        """The value at the top that a point is at; minus infinity where there is none."""
-        near = [value for top, value in zip(tops, values, strict=True) if np.abs(point - top).max() < _SAME_TOP]
-        return max(near, default=-np.inf)
+        """The value at the top that a point is at, or whose flank it is on; minus infinity where there is none."""
+        near = [-np.inf]
+        for top, value, curvature in zip(tops, values, curvatures, strict=True):
+            away = point - top
+            if np.abs(away).max() < _SAME_TOP or away @ curvature @ away < _SAME_FLANK:
+                near.append(value)
+        return max(near)
 
     def stop_at_known_top(scaled: ndarray) -> None:
         if -latest.get(scaled.tobytes(), np.inf) > known_top(scaled * scale) - _SAME_HEIGHT > -np.inf:
             raise StopIteration
 
-    bounds = [(0.0, 1.0 / s) for s in np.broadcast_to(scale, points.shape[1])]
     options = {"maxiter": most_steps, "ftol": _SMALL_GAIN}
     for point in points:
         latest.clear()
@@ -95,7 +101,7 @@ def climb(
             point / scale,
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
+            bounds=[(0.0, 1.0 / s) for s in scale],
             callback=stop_at_known_top,
             options=options,
         )
@@ -103,10 +109,11 @@ def climb(
         if known_top(top) == -np.inf:
             tops.append(top)
             values.append(-float(found.fun))
+            curvatures.append(_curvatures_by_slopes(function, top[None])[0])
+            if values[-1] == max(values):  # the next climbs are in units of the width there
+                scale = np.clip(1 / np.sqrt(np.diag(curvatures[-1])), _LEAST_SCALE, 1.0)
     order = [i for i in np.argsort(values)[::-1] if values[i] > max(values) - NEGLIGIBLE]
-    highest = np.stack([tops[i] for i in order])
-    curvatures = _curvatures_by_slopes(function, highest)
-    return highest, np.array(values)[order], curvatures
+    return np.stack([tops[i] for i in order]), np.array(values)[order], np.stack([curvatures[i] for i in order])
 
 
 def _curvatures_by_slopes(function, points: Float[ndarray, "point dim"]) -> Float[ndarray, "point dim dim"]:

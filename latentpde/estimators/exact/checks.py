@@ -9,7 +9,10 @@ which keeps that rate; their mean would raise fewer alarms than are due.
 With :math:`v = S^{-1} r` the checks are
 
 ``misfit``
-    :math:`r^T v`, a chi-squared variable, on both sides;
+    :math:`r^T v`, a chi-squared variable, on both sides; and the sum of the squared leave-one-out scores below, which is
+    :math:`v^T K v` for more noise, in units of what is left open of each reading. A source or a state whose levels are
+    inferred takes understated noise for structure as fine as the readings: that brings :math:`r^T v` to what it should
+    be, but predicts no reading from the others;
 ``reading``
     the largest of the leave-one-out scores :math:`v_i / \sqrt{(S^{-1})_{ii}}`, corrected for their number;
 ``amplitude``
@@ -99,7 +102,9 @@ class NodeChecks:
             product = float(dual @ self.kernels[name] @ dual)
             ratio = math.sqrt(max(product, 0.0) / max(tail.mean, 1e-300))
             checks[name] = Check(tail.probabilities(product)[0], ratio)
-        return checks
+        explained, predicted = checks["misfit"], checks.pop("left_out")
+        found = explained.found if explained.p <= predicted.p else predicted.found**2
+        return checks | {"misfit": Check(combined([explained.p, predicted.p]), found)}
 
 
 def node_checks(model: Model, nodes: Float[Tensor, "node parameter"]) -> list[NodeChecks]:
@@ -144,6 +149,7 @@ def _kernels(model: Model, node: Tensor, precision: Tensor) -> dict[str, Float[T
     reach = _REACH**2 * elsewhere.median().clamp(max=float(extent.square().max()))
     near = torch.exp(-squared / (2 * reach)) * scale[:, None] * scale
     snapshots = torch.cat([torch.full((s.stop - s.start,), t) for t, s in enumerate(places.snapshots)])
+    kernels["left_out"] = torch.diag(scale**2)
     kernels["neighbours"] = near * (snapshots[:, None] == snapshots)
     if len(places.times) > 1 and not places.has_source:
         kernels["times"] = near

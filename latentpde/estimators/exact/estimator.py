@@ -19,7 +19,7 @@ bounds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -44,6 +44,7 @@ from latentpde.estimators.exact.cases import (
 )
 from latentpde.estimators.exact.checks import check_case, node_checks
 from latentpde.estimators.exact.diagnostics import describe, left_out, prior_to_noise
+from latentpde.estimators.exact.estimate import needs_of
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.model import Draws, Model
@@ -52,7 +53,7 @@ from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.problem import Problem, models_of
 from latentpde.estimators.exact.robust import robust_search
 from latentpde.estimators.exact.samples import ParameterSamples
-from latentpde.estimators.exact.sampling import MOST_VALUES, NUM_IN_PART, Inspect, Sampler
+from latentpde.estimators.exact.sampling import Inspect, Sampler
 from latentpde.estimators.exact.search import Effort, WeightedSamples
 from latentpde.estimators.exact.widening import TooNarrow, require_wide, widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
@@ -65,12 +66,8 @@ from latentpde.progress import Say, progress
 from latentpde.spectra import Spectrum
 from latentpde.validation import NotNegative, Positive, Real
 
-_OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algebra; of an evaluation: for an estimate
 MeanAndStd = Annotated[tuple[Real, Positive], Strict(False)]
 _MOST_WIDENINGS = 3
-# For an estimate, too: what levels and gradients add to an evaluation, rows of the largest matrix that is factorised
-# for many readings, and searches until outliers are settled.
-_SLOPE_SECONDS, _MOST_ROWS, _SEARCHES_OF_ROBUST = 1.5e-3, 800, 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,28 +123,8 @@ class Exact(Estimator):
     target: Annotated[float, Gt(0.0), Le(1e6)] = Effort.target
 
     def needs(self, observation: Observation, latent: Latent, num_draws: int) -> Needs:
-        num_readings = int(observation.num_readings.max())
-        num_nodes = num_draws + self.num_mean_nodes + self.num_spread_draws
-        seconds = self._search_seconds(observation, latent, num_readings, num_nodes)
-        return Needs(
-            memory=40 * observation.num_cases * num_nodes * latent.size + 256 * num_readings * latent.num_source,
-            seconds=observation.num_cases * seconds * (_SEARCHES_OF_ROBUST if self.robust else 1),
-        )
-
-    def _search_seconds(self, observation: Observation, latent: Latent, num_readings: int, num_nodes: int) -> float:
-        """About what the search of one case takes. Without a start it climbs by gradients, and sees a part of many
-        readings first."""
-
-        def evaluation(num: int) -> float:
-            return max((num**3 / 3 + 12 * num * latent.num_source) / _OPERATIONS_PER_SECOND, _LEAST_SECONDS)
-
-        num_evaluations = 2 * self.sweep + 10 * self.target + num_nodes
-        if observation.has_whole_initial and not (observation.domain or Domain.periodic()).is_open:
-            return num_evaluations * evaluation(num_readings)
-        if num_readings**2 <= MOST_VALUES:
-            return num_evaluations * (_SLOPE_SECONDS + 2 * evaluation(num_readings))
-        with_a_part = num_evaluations * (_SLOPE_SECONDS + 2 * evaluation(NUM_IN_PART)) / 2
-        return with_a_part + (num_nodes + self.target) * 2 * evaluation(min(num_readings, _MOST_ROWS))
+        num_nodes = num_draws + max(self.num_mean_nodes, self.num_spread_draws)
+        return needs_of(observation, latent, num_nodes, self.sweep, self.target, robust=self.robust)
 
     def estimate(
         self, observation: Observation, latent: Latent, *, num_draws: int, seed: int, show_progress: bool = False
@@ -185,22 +162,36 @@ class Exact(Estimator):
         self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool
     ) -> tuple[Latent, list[Model], list[CaseResult]]:
         """All cases, and the latent with bounds that are wide enough, or have been widened often enough."""
+        begin = None  # where the search goes on, in the user's units
+        given = observation, num_draws, seed, show_progress
         for _ in range(_MOST_WIDENINGS):
             try:
-                models, cases = self._estimate_cases(observation, latent, num_draws, seed, show_progress, last=False)
+                models, cases = self._estimate_cases(latent, *given, begin=begin, last=False)
                 found = torch.cat([case.mean.parameters for case in cases])
                 wider = widened(latent, found, models[0].users_levels)
                 if wider is None:
                     return latent, models, cases
+                begin = None
             except TooNarrow as narrow:
                 wider = widened(latent, narrow.parameters, narrow.levels) or latent
+                # beyond bounds of coefficients there may be other maxima; of levels there is one
+                begin = narrow.parameters if torch.equal(wider.bounds, latent.bounds) else None
             latent = wider
-        return latent, *self._estimate_cases(observation, latent, num_draws, seed, show_progress, last=True)
+        return latent, *self._estimate_cases(latent, *given, begin=begin, last=True)
 
     def _estimate_cases(
-        self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool, last: bool
+        self,
+        latent: Latent,
+        observation: Observation,
+        num_draws: int,
+        seed: int,
+        show_progress: bool,
+        *,
+        begin: Float[Tensor, "draw parameter"] | None,
+        last: bool,
     ) -> tuple[list[Model], list[CaseResult]]:
-        """All cases within the bounds of the latent; unless they are the last, `TooNarrow` may be raised."""
+        """All cases within the bounds of the latent; unless they are the last, `TooNarrow` may be raised. A search that
+        has been made within narrower bounds begins with what it found."""
         models, cases, seeds = self.models(observation, latent), [], case_seeds(observation, seed)
         if models[0].state is None and self._knows_everything(observation, latent):
             # cases of one layout share their draws about the mean; so does each by itself
@@ -210,7 +201,8 @@ class Exact(Estimator):
                 alike = () if self.robust else (case for case in cases if case.first is None)
                 first = next((case for case in alike if case.model.shares(model)), None)
                 inspect = None if last else partial(_require_wide, latent, model, len(models) == 1)
-                cases.append(self._estimate_case(model, inspect, num_draws, seed_of_case, first, advance.say))
+                search = partial(self._search, model, inspect, begin, advance.say)
+                cases.append(self._estimate_case(model, search, num_draws, seed_of_case, first))
                 advance(1)
         return models, cases
 
@@ -284,23 +276,25 @@ class Exact(Estimator):
         )
 
     def _estimate_case(
-        self, model: Model, inspect: Inspect | None, num_draws: int, seed: int, first: CaseResult | None, say: Say
+        self,
+        model: Model,
+        search: Callable[[Parameters, np.random.Generator, MarginalLikelihood], WeightedSamples],
+        num_draws: int,
+        seed: int,
+        first: CaseResult | None,
     ) -> CaseResult:
-        """One case; ``inspect`` may find its bounds too narrow, ``first`` is another of its layout, and ``say`` is told
-        what takes long."""
+        """One case; ``first`` is another of its layout."""
         rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
         parameters = Parameters.of(
             model.decoder.latent, model.in_its_units(self.gaussian), model.in_its_units(self.fixed), model.levels
         )
 
-        def search(likelihood: MarginalLikelihood) -> WeightedSamples:
-            return Sampler(parameters, self.sweep, self.target, inspect, say).sample(likelihood, rng)
-
         if self.robust:
             own = derived_seed(seed, "robust")  # so that clean readings give the same bits as without
-            model, samples, outliers_settled = robust_search(model, parameters, search, np.random.default_rng(own))
+            own_search = partial(search, parameters, rng)
+            model, samples, outliers_settled = robust_search(model, parameters, own_search, np.random.default_rng(own))
         else:
-            samples, outliers_settled = search(model.likelihood), True
+            samples, outliers_settled = search(parameters, rng, model.likelihood), True
 
         if first is not None:
             kept, spread, mean = first.moved_to(model)
@@ -323,6 +317,20 @@ class Exact(Estimator):
             diagnostics=describe(samples, parameters, model, check_case(model, checks), misfit, size, outliers_settled),
             first=first,
         )
+
+    def _search(
+        self,
+        model: Model,
+        inspect: Inspect | None,
+        begin: Tensor | None,
+        say: Say,
+        parameters: Parameters,
+        rng: np.random.Generator,
+        likelihood: MarginalLikelihood,
+    ) -> WeightedSamples:
+        """Coefficients and levels of one case, on the unit box."""
+        points = None if begin is None else parameters.in_box(begin / model.units_of_parameters)
+        return Sampler(parameters, self.sweep, self.target, inspect, say, points).sample(likelihood, rng)
 
     def _draws(
         self,

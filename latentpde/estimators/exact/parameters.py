@@ -123,6 +123,22 @@ class Parameters:
             return coefficients
         return torch.cat([coefficients, self._at_levels(points[:, len(self.free) :])], dim=-1)
 
+    def in_box(self, parameters: Float[Tensor, "point parameter"]) -> Float[np.ndarray, "point free"]:
+        """The points of the unit box that are next to some parameters: the inverse of `at`.
+
+        >>> from latentpde.pde import get_family
+        >>> parameters = Parameters.of(Latent(get_family("telegraph")), {}, {"d": 0.5}, [Level("noise_std", 0.01, 1.0)])
+        >>> parameters.in_box(parameters.at(np.array([[0.25, 0.5]]))).round(12).tolist()
+        [[0.25, 0.5]]
+        """
+        lower, upper = self.latent.bounds[self.free].unbind(-1)
+        shares = (parameters[:, : len(self.base)][:, self.free] - lower) / (upper - lower)
+        if self.levels:
+            lower, upper = self._log_bounds.unbind(-1)
+            of_levels = (torch.log(parameters[:, len(self.base) :]) - lower) / (upper - lower)
+            shares = torch.cat([shares, of_levels], dim=-1)
+        return shares.clamp(0.0, 1.0).numpy()
+
     def log_density(self, parameters: Float[Tensor, "point parameter"]) -> Float[Tensor, " point"]:
         """Log density of the prior with respect to the unit box; zero where all is uniform there."""
         theta = parameters[:, : len(self.base)]

@@ -33,6 +33,7 @@ _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
 _STEP, _MIN_EFFECTIVE = 128, 40.0  # of the search, there: its first samples are good ones
 _STARTS, _FAR, _CLIMBING_STEPS = 3, 4.0, 15  # with all readings, from what the part found
+_FEWER_OF_MANY = 2  # times fewer samples where there are many parameters: fields are drawn for half as many of them
 _FEWER_EFFECTIVE, _LEAST_EFFECTIVE = 4, 50.0  # times fewer samples where an evaluation takes long
 _SMALL_STEP, _INSPECTED = 48, 200
 
@@ -49,6 +50,8 @@ class Sampler:
         inspect: is shown the highest maximum before samples are drawn, and draws before more is done with them; it may
             raise what ends the search.
         say: is told what is being done, where that takes long.
+        begin: points of the box, drawn from the posterior within narrower bounds; the search climbs on from them and
+            sweeps no more.
     """
 
     parameters: Parameters
@@ -56,6 +59,7 @@ class Sampler:
     target: float = Effort.target
     inspect: Inspect | None = None
     say: Say = lambda sentence: None
+    begin: Float[np.ndarray, "point free"] | None = None
 
     def sample(self, likelihood: MarginalLikelihood, rng: np.random.Generator) -> WeightedSamples:
         """Coefficients and levels, on the unit box."""
@@ -79,7 +83,11 @@ class Sampler:
         num = len(likelihood.values)
         if likelihood.num_values > MOST_VALUES and num > 2 * NUM_IN_PART:
             return self._with_a_part_first(likelihood, density, rng)
-        return self._by_climbing(density, rng, self.target)
+        if self.begin is not None:
+            start = _climbed_again(density, self.begin, np.ones(len(self.begin)), 1.0)
+            effort = Effort(step=_STEP, target=self.target / _FEWER_OF_MANY, min_effective=_MIN_EFFECTIVE)
+            return sample_box(density, self.parameters.num_free, generator=rng, effort=effort, start=start)
+        return self._by_climbing(density, rng, self.target / _FEWER_OF_MANY)
 
     def _by_climbing(self, density: _Density, rng: np.random.Generator, target: float) -> WeightedSamples:
         effort = Effort(sweep=max(2, self.sweep // _FEWER), target=target, step=_STEP, min_effective=_MIN_EFFECTIVE)
@@ -97,20 +105,25 @@ class Sampler:
         self, likelihood: MarginalLikelihood, density: _Density, rng: np.random.Generator
     ) -> WeightedSamples:
         num = len(likelihood.values)
-        chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
-        self.say(f"search with {NUM_IN_PART} of {num:,} readings")
-        found = self._by_climbing(
-            _Density(likelihood.only(chosen), self.parameters), rng, self.target / _FEWER_EFFECTIVE
-        )
-        self._show(found)
+        num_evaluations = 0
+        if self.begin is None:
+            chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
+            self.say(f"search with {NUM_IN_PART} of {num:,} readings")
+            part = _Density(likelihood.only(chosen), self.parameters)
+            found = self._by_climbing(part, rng, self.target / _FEWER_EFFECTIVE)
+            self._show(found)
+            begin = found.points, np.exp(found.log_weights), NUM_IN_PART / num
+            num_evaluations = found.num_evaluations
+        else:
+            begin = self.begin, np.ones(len(self.begin)), 1.0
         self.say(f"climb with all {num:,} readings")
-        start = _climbed_again(density, found, NUM_IN_PART / num)
+        start = _climbed_again(density, *begin)
         self.say(f"sample with all {num:,} readings")
         target = max(self.target / _FEWER_EFFECTIVE, min(self.target, _LEAST_EFFECTIVE))
         effort = Effort(step=_SMALL_STEP, target=target, min_effective=_MIN_EFFECTIVE / 2, most_rounds=1)
         samples = sample_box(density, self.parameters.num_free, generator=rng, effort=effort, start=start)
         self.say(f"draw given all {num:,} readings")
-        return replace(samples, num_evaluations=samples.num_evaluations + found.num_evaluations)
+        return replace(samples, num_evaluations=samples.num_evaluations + num_evaluations)
 
     def _with_known_mean(
         self, likelihood: MarginalLikelihood, density: _Density, rng: np.random.Generator
@@ -150,20 +163,22 @@ class _Density:
         return np.concatenate([value for value, _ in found]), np.concatenate([slope for _, slope in found])
 
 
-def _climbed_again(density: _Density, found: WeightedSamples, share: float) -> Mixture:
-    """The maxima of a density near those that a part of the readings has, each with the width that it has there.
+def _climbed_again(
+    density: _Density, points: Float[np.ndarray, "point free"], weights: Float[np.ndarray, " point"], share: float
+) -> Mixture:
+    """The maxima of a density near those that another has, each with the width that it has there.
 
     Args:
-        density: given all readings.
-        found: given a part of them.
+        density: given all readings, within wide bounds.
+        points, weights: samples given a part of the readings, or within narrower bounds.
         share: of the readings that the part had; the density is narrower by its root, about.
     """
-    weights = np.exp(found.log_weights)
-    mean = weights @ found.points
-    std = np.sqrt(weights @ (found.points - mean) ** 2)
+    weights = weights / weights.sum()
+    mean = weights @ points
+    std = np.sqrt(weights @ (points - mean) ** 2)
     scale = np.sqrt(share) * np.clip(std, 1e-6, None)
     starts = [mean]
-    for point in found.points[np.argsort(found.log_weights)[::-1]]:  # others where they are far from all before
+    for point in points[np.argsort(weights)[::-1]]:  # others where they are far from all before
         if len(starts) < _STARTS and all((np.abs(point - other) > _FAR * std).any() for other in starts):
             starts.append(point)
     tops, values, curvatures = climb(density.with_slope, np.stack(starts), _CLIMBING_STEPS, scale)

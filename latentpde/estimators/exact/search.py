@@ -209,7 +209,10 @@ def _search(
                 peaks(points, values_of(surrogate, points), _MOST_SURROGATE_PEAKS), log_density
             )
         if proposal is not None:
+            known = not half.num_drawn
             half.draw(proposal, 2 * effort.step * scale, log_density, generator)
+            if known and log_density is stages[-1] and effective_size(half.log_weights()) >= effort.target / 2:
+                return half  # none of them has shaped where they come from
         proposal = _anneal(half, log_density, effort, scale, generator)
         if proposal is None:  # nothing to go on from; a larger sweep may find something
             return half

@@ -9,10 +9,10 @@ which keeps that rate; their mean would raise fewer alarms than are due.
 With :math:`v = S^{-1} r` the checks are
 
 ``misfit``
-    :math:`r^T v`, a chi-squared variable, on both sides; and the sum of the squared leave-one-out scores below, which is
-    :math:`v^T K v` for more noise, in units of what is left open of each reading. A source or a state whose levels are
-    inferred takes understated noise for structure as fine as the readings: that brings :math:`r^T v` to what it should
-    be, but predicts no reading from the others;
+    :math:`r^T v`, a chi-squared variable, on both sides; and the sum of the squared leave-one-out scores below, which
+    is :math:`v^T K v` for more noise, in units of what is left open of each reading. A source or a state whose levels
+    are inferred takes understated noise for structure as fine as the readings: that brings :math:`r^T v` to what it
+    should be, but predicts no reading from the others;
 ``reading``
     the largest of the leave-one-out scores :math:`v_i / \sqrt{(S^{-1})_{ii}}`, corrected for their number;
 ``amplitude``

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _MOST_SURROGATE_PEAKS = 64
 _PEAK_SHARE, _MAXIMA_SHARE, _WIDE_SHARE = 0.1, 0.15, 0.2  # of the samples
 _MOST_FINAL_TRIES, _MOST_BATCHES, _SMALL_LOSS = 4, 8, 0.5
+_GOOD = 0.2  # effective samples for each that was drawn
 
 
 @dataclass(frozen=True)
@@ -209,15 +210,27 @@ def _search(
                 peaks(points, values_of(surrogate, points), _MOST_SURROGATE_PEAKS), log_density
             )
         if proposal is not None:
-            known = not half.num_drawn
+            known = log_density is stages[-1] and not half.num_drawn  # so that no sample has shaped it
             half.draw(proposal, 2 * effort.step * scale, log_density, generator)
-            if known and log_density is stages[-1] and effective_size(half.log_weights()) >= effort.target / 2:
-                return half  # none of them has shaped where they come from
+            if known and _suffices(half, proposal, log_density, effort, scale, generator):
+                return half
         proposal = _anneal(half, log_density, effort, scale, generator)
         if proposal is None:  # nothing to go on from; a larger sweep may find something
             return half
     assert proposal is not None
     return _final_samples(half, proposal, stages[-1], effort, scale, generator)
+
+
+def _suffices(
+    half: Population, proposal: Mixture, log_density: LogDensity, effort: Effort, scale: int, generator
+) -> bool:
+    """Whether a proposal that was known beforehand is good enough to go on with, and does."""
+    for _ in range(_MOST_BATCHES):
+        size = effective_size(half.log_weights())
+        if size >= effort.target / 2 or size < _GOOD * len(half.points):
+            break
+        half.draw(proposal, effort.step * scale, log_density, generator)
+    return effective_size(half.log_weights()) >= effort.target / 2
 
 
 def _final_samples(

@@ -106,6 +106,13 @@ def _reading(check: Check) -> str:
     )
 
 
+def _noise(check: Check) -> str:
+    return (
+        f"Readings are {check.found:.1f} times as far as they should be from what all others predict of them: look "
+        "whether their noise is larger than stated."
+    )
+
+
 def _neighbours(check: Check) -> str:
     return (
         "Neighbouring readings miss their predictions in the same direction: the field has structure that this PDE "
@@ -202,6 +209,7 @@ def as_odds(log_odds: float) -> str:
 _WORDS = {
     "misfit": _misfit,
     "reading": _reading,
+    "noise": _noise,
     "neighbours": _neighbours,
     "times": _times,
     "source": _source,
@@ -209,4 +217,4 @@ _WORDS = {
     "amplitude": _amplitude,
 }
 #: The checks that `exact` makes in every run, in the order of its diagnostics.
-EVERY_RUN = ("misfit", "reading", "neighbours", "times", "source", "start", "amplitude")
+EVERY_RUN = ("misfit", "reading", "noise", "neighbours", "times", "source", "start", "amplitude")

@@ -9,19 +9,19 @@ which keeps that rate; their mean would raise fewer alarms than are due.
 With :math:`v = S^{-1} r` the checks are
 
 ``misfit``
-    :math:`r^T v`, a chi-squared variable, on both sides; and the sum of the squared leave-one-out scores below, which
-    is :math:`v^T K v` for more noise, in units of what is left open of each reading. A source or a state whose levels
-    are inferred takes understated noise for structure as fine as the readings: that brings :math:`r^T v` to what it
-    should be, but predicts no reading from the others;
+    :math:`r^T v`, a chi-squared variable, on both sides;
 ``reading``
     the largest of the leave-one-out scores :math:`v_i / \sqrt{(S^{-1})_{ii}}`, corrected for their number;
 ``amplitude``
     :math:`a^T v / \sqrt{a^T S^{-1} a}` with the mean :math:`a` that the known initial state gives, a standard normal
     variable: far below zero where the readings hold less of the initial state than the PDE leaves of it, as they do of
     any state that is not theirs;
-``neighbours``, ``times``, ``source``, ``start``
+``noise``, ``neighbours``, ``times``, ``source``, ``start``
     :math:`v^T K v`, which is how the likelihood changes with the strength of an additional field of covariance
-    :math:`K`: the locally most powerful test for it (Lin 1997). ``neighbours`` is a field of the length of the distance
+    :math:`K`: the locally most powerful test for it (Lin 1997). ``noise`` is more noise, of each reading in
+    units of what is left open of it, so that this is the sum of the squared leave-one-out scores: a source or a state
+    whose levels are inferred takes understated noise for structure as fine as the readings, which brings the misfit to
+    what it should be but predicts no reading from the others. ``neighbours`` is a field of the length of the distance
     between readings, anew at each time; ``times`` one that stays; ``source`` the source itself, which is then found
     stronger than its prior; ``start`` an initial state with the spectrum of the given one and other phases,
     or, where it is unknown, the state's own prior. :math:`v^T K v` is a weighted sum of chi-squared variables, whose
@@ -102,9 +102,7 @@ class NodeChecks:
             product = float(dual @ self.kernels[name] @ dual)
             ratio = math.sqrt(max(product, 0.0) / max(tail.mean, 1e-300))
             checks[name] = Check(tail.probabilities(product)[0], ratio)
-        explained, predicted = checks["misfit"], checks.pop("left_out")
-        found = explained.found if explained.p <= predicted.p else predicted.found**2
-        return checks | {"misfit": Check(combined([explained.p, predicted.p]), found)}
+        return checks
 
 
 def node_checks(model: Model, nodes: Float[Tensor, "node parameter"]) -> list[NodeChecks]:
@@ -149,7 +147,7 @@ def _kernels(model: Model, node: Tensor, precision: Tensor) -> dict[str, Float[T
     reach = _REACH**2 * elsewhere.median().clamp(max=float(extent.square().max()))
     near = torch.exp(-squared / (2 * reach)) * scale[:, None] * scale
     snapshots = torch.cat([torch.full((s.stop - s.start,), t) for t, s in enumerate(places.snapshots)])
-    kernels["left_out"] = torch.diag(scale**2)
+    kernels["noise"] = torch.diag(scale**2)
     kernels["neighbours"] = near * (snapshots[:, None] == snapshots)
     if len(places.times) > 1 and not places.has_source:
         kernels["times"] = near

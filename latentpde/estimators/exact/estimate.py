@@ -6,16 +6,19 @@ import math
 
 from latentpde.domain import Domain
 from latentpde.estimators.exact.embedding import MOST_MODES
+from latentpde.estimators.exact.likelihood import COVARIANCE_LIMIT_OF_SEVERAL
 from latentpde.estimators.exact.sampling import MOST_VALUES, NUM_IN_PART
 from latentpde.latent import Latent
 from latentpde.needs import Needs
 from latentpde.observation import Observation
 
-_OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core's linear algebra; of an evaluation
+_OPERATIONS_PER_SECOND, _LEAST_SECONDS = 4e9, 1e-4  # of one core, with small arrays; of an evaluation
 _SEARCHES_OF_ROBUST = 3  # until outliers are settled
-_SLOPES, _COST_OF_SLOPE = 400, 3.5  # of a search that climbs; in evaluations
-_SAMPLES = 6.0  # that are drawn for each effective one
-_WITH_ALL, _SLOPES_WITH_ALL = 6.0, 60  # for each effective sample, and slopes, where a part came first
+# Without a start: operations of large arrays, and seconds of a mode's response at a time, as `latentpde bench cost` has
+# them; slopes, what each takes in evaluations, and samples that are drawn for each effective one.
+_LARGE_PER_SECOND, _SECONDS_OF_RESPONSE = 2.5e10, 3e-8
+_SLOPES, _SLOPES_WITH_ALL, _COST_OF_SLOPE, _SAMPLES = 300, 60, 3.5, 5.0
+_FEW_TIMES = 8  # readings of each: below, products are by displacements
 
 
 def needs_of(
@@ -44,22 +47,21 @@ def _seconds(
     if observation.has_whole_initial and not (observation.domain or Domain.periodic()).is_open:
         num_operations = num_readings**3 / 3 + 12 * num_readings * latent.num_source
         return (2 * sweep + 10 * target + num_nodes) * max(num_operations / _OPERATIONS_PER_SECOND, _LEAST_SECONDS)
-    fields = 1 + bool(latent.family.order)
-    times = _num_times(observation)
+    fields, times = 1 + bool(latent.family.order), _num_times(observation)
 
     def evaluation(num: int) -> float:
-        """Of so many readings: responses at all times, products, and a factor, by readings or by modes."""
-        rows = min(num, 2 * fields * MOST_MODES)
-        by_modes = 4 * fields * MOST_MODES * num * num if times > num / 2 else 4 * MOST_MODES * times**2 * num * num / 9
-        responses = 400 * fields * MOST_MODES * min(times, num)
-        return (rows**3 / 3 + by_modes * (num == rows) + responses) / _OPERATIONS_PER_SECOND + _LEAST_SECONDS
+        """Of so many readings: responses, products over modes, and a factor, by readings or by modes."""
+        by_readings = num <= max(COVARIANCE_LIMIT_OF_SEVERAL, fields * MOST_MODES)
+        rows = num if by_readings else 2 * fields * MOST_MODES
+        products = (2 if num >= _FEW_TIMES * times else 4 * fields) * MOST_MODES * num**2 * by_readings
+        responses = _SECONDS_OF_RESPONSE * MOST_MODES * min(times, num)
+        return _LEAST_SECONDS + responses + (products + rows**3 / 3) / _LARGE_PER_SECOND
 
-    global_search = sweep / 2 + _SLOPES * _COST_OF_SLOPE
+    num_global = sweep / 2 + _SLOPES * _COST_OF_SLOPE
     if num_readings**2 <= MOST_VALUES:
-        return (global_search + _SAMPLES * target + 2 * num_nodes) * evaluation(num_readings)
-    with_all = _WITH_ALL * target / 4 + _SLOPES_WITH_ALL * _COST_OF_SLOPE + 2 * num_nodes
-    part = (global_search + _SAMPLES * target / 4) * evaluation(NUM_IN_PART)
-    return part + with_all * evaluation(num_readings)
+        return (num_global + _SAMPLES * target / 2 + 2 * num_nodes) * evaluation(num_readings)
+    num_with_all = _SLOPES_WITH_ALL * _COST_OF_SLOPE + _SAMPLES * target / 4 + num_nodes
+    return (num_global + _SAMPLES * target / 4) * evaluation(NUM_IN_PART) + num_with_all * evaluation(num_readings)
 
 
 def _num_times(observation: Observation) -> int:

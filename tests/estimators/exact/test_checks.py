@@ -45,7 +45,7 @@ def test_p_values_of_right_models_are_uniform():
     cases = lp.simulate(regime, num=100, seed=41, shape=(32, 32), num_modes=3, sparsity=0.5)
     bounds = {name: (v - 1, v + 1) for name, v in theta.items()}
     found = solved(lp.Observation.from_dataset(cases), bounds=bounds, fixed=theta).diagnostics
-    for name in ("misfit", "neighbours", "source", "start", "amplitude"):
+    for name in ("misfit", "noise", "neighbours", "source", "start", "amplitude"):
         assert stats.kstest(found[f"p_{name}"], "uniform").pvalue > 1e-3, name
     assert np.isnan(found["p_times"]).all()  # a single snapshot
     assert (found["p_model"] < FALSE_ALARM).mean() < 0.1

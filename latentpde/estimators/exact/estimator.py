@@ -48,12 +48,13 @@ from latentpde.estimators.exact.estimate import needs_of
 from latentpde.estimators.exact.initial_state import InitialState
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.model import Draws, Model
+from latentpde.estimators.exact.parallel import on_one_thread
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.problem import Problem, models_of
 from latentpde.estimators.exact.robust import robust_search
 from latentpde.estimators.exact.samples import ParameterSamples
-from latentpde.estimators.exact.sampling import Inspect, Sampler
+from latentpde.estimators.exact.sampling import MOST_VALUES, Inspect, Sampler
 from latentpde.estimators.exact.search import Effort, WeightedSamples
 from latentpde.estimators.exact.widening import TooNarrow, require_wide, widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
@@ -202,7 +203,8 @@ class Exact(Estimator):
                 first = next((case for case in alike if case.model.shares(model)), None)
                 inspect = None if last else partial(_require_wide, latent, model, len(models) == 1)
                 search = partial(self._search, model, inspect, begin, advance.say)
-                cases.append(self._estimate_case(model, search, num_draws, seed_of_case, first))
+                with on_one_thread(model.likelihood.num_values <= MOST_VALUES):
+                    cases.append(self._estimate_case(model, search, num_draws, seed_of_case, first))
                 advance(1)
         return models, cases
 

@@ -103,7 +103,8 @@ class Setup:
         found = {name: value for name in _OPTIONS if (value := getattr(self.settings, name)) is not None}
         if isinstance(self.settings.noise_std, tuple):
             found["noise_bounds"] = self.settings.noise_std
-        unknown = [name for name in found if name not in known]
+        spelt = {"noise_bounds": "bounds of noise_std"}
+        unknown = [spelt.get(name, name) for name in found if name not in known]
         if unknown:
             raise UsageError(
                 f"method {method!r} knows the paper's problem alone, without {', '.join(unknown)}; take the method "

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from latentpde.estimators.exact.covariances import signal_of
 from latentpde.estimators.exact.fourier import Modes, as_wavenumbers, box_points
-from latentpde.estimators.exact.responses import Places, UnknownModes, UnknownPart
+from latentpde.estimators.exact.places import Places
+from latentpde.estimators.exact.responses import UnknownModes, UnknownPart
 from latentpde.estimators.exact.trends import trend_columns
 from latentpde.estimators.exact.units import Units
 from latentpde.grid import Wavenumbers

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.estimators.exact.fourier import Modes, as_wavenumbers
-from latentpde.estimators.exact.responses import Places
+from latentpde.estimators.exact.places import Places
 from latentpde.lift import NUM_MODES, Lift
 from latentpde.observation import Observation
 from latentpde.pde import Family

@@ -15,7 +15,8 @@ from torch import Tensor
 from latentpde.estimators.exact.conditioned import ConditionedModes
 from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.model import Model
-from latentpde.estimators.exact.responses import Places, UnknownModes
+from latentpde.estimators.exact.places import Places
+from latentpde.estimators.exact.responses import UnknownModes
 
 _FLAT = 1e4  # standard deviation that stands for a flat prior of the trend, in units of the readings' spread
 

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from latentpde.decoder import Decoder
 from latentpde.estimators.exact.fourier import as_wavenumbers
-from latentpde.estimators.exact.responses import Places, UnknownPart, response_of
+from latentpde.estimators.exact.places import Places
+from latentpde.estimators.exact.responses import UnknownPart, response_of
 from latentpde.grid import Wavenumbers
 from latentpde.grid.bases import functions
 

@@ -24,9 +24,10 @@ from latentpde.estimators.exact.initial_state import InitialState, detail_varian
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.parameters import Level
+from latentpde.estimators.exact.places import Places
 from latentpde.estimators.exact.priors import NOISE, Levels, Scales, basis_of, default_source, size_of, unknown_field
 from latentpde.estimators.exact.readings import Readings
-from latentpde.estimators.exact.responses import KnownState, Places, UnknownModes, UnknownPart
+from latentpde.estimators.exact.responses import KnownState, UnknownModes, UnknownPart
 from latentpde.estimators.exact.start import conditioned_first, conditioned_state
 from latentpde.estimators.exact.trends import trend_columns
 from latentpde.estimators.exact.units import Units
@@ -132,13 +133,8 @@ class Model:
         decoder = Decoder(latent, case.grid.extent, moving, mirror, lift=lift)
         levels, places = Levels(latent), Places.of(case)
         values, std = case.values[0][case.mask[0]], case.noise_std[0][case.mask[0]]
-        noise = levels.noise(
-            values,
-            std,
-            torch.zeros_like(std, dtype=torch.long),
-            detail_variance(state, case, decoder),
-            given=noise_bounds,
-        )
+        one_group, detail = torch.zeros_like(std, dtype=torch.long), detail_variance(state, case, decoder)
+        noise = levels.noise(values, std, one_group, detail, given=noise_bounds)
         fields = [UnknownPart.paper_source(latent, case, mirror)] if latent.num_modes else []
         scales = Scales(Readings.of(case), case.grid, latent)
         if fields and (source is not None or latent.infers_source):
@@ -214,9 +210,8 @@ class Model:
             )
             readings, trend = readings.only(~cells), "none"
         places = Places.of_table(readings)
-        noise = levels.noise(
-            readings.values, readings.noise_std, readings.groups, 0.0, readings.of_source, noise_bounds
-        )
+        given = readings.noise_std, readings.groups, 0.0, readings.of_source, noise_bounds
+        noise = levels.noise(readings.values, *given)
         fields = []
         if not (isinstance(source, WhiteBand) and source.num_modes == 0):
             fields.append(unknown_field("source", source, around, levels, scales, basis))

@@ -27,9 +27,10 @@ from torch import Tensor
 from latentpde.estimators.exact.conditioned import ConditionedState
 from latentpde.estimators.exact.embedding import Embedding
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
+from latentpde.estimators.exact.places import Places
 from latentpde.estimators.exact.priors import Levels, Scales, unknown_field
 from latentpde.estimators.exact.readings import Readings
-from latentpde.estimators.exact.responses import Places, UnknownModes
+from latentpde.estimators.exact.responses import UnknownModes
 from latentpde.estimators.exact.trends import trend_columns
 from latentpde.grid import Grid
 from latentpde.latent import Latent

@@ -209,12 +209,12 @@ def as_odds(log_odds: float) -> str:
 _WORDS = {
     "misfit": _misfit,
     "reading": _reading,
-    "noise": _noise,
     "neighbours": _neighbours,
     "times": _times,
     "source": _source,
     "start": _start,
     "amplitude": _amplitude,
+    "noise": _noise,
 }
 #: The checks that `exact` makes in every run, in the order of its diagnostics.
-EVERY_RUN = ("misfit", "reading", "noise", "neighbours", "times", "source", "start", "amplitude")
+EVERY_RUN = ("misfit", "reading", "neighbours", "times", "source", "start", "amplitude", "noise")

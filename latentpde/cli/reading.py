@@ -36,6 +36,13 @@ DateOrder = Annotated[
 Start = Annotated[
     str | None, typer.Option(help="When the model begins. By default at the first reading.", rich_help_panel=_PANEL)
 ]
+Rectangle = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a table: y_low,y_high,x_low,x_high, which walls bound. By default around the readings.",
+        rich_help_panel=_PANEL,
+    ),
+]
 Separator = Annotated[
     str | None, typer.Option(help="Between columns: comma, semicolon, tab, bar.", rich_help_panel=_PANEL)
 ]

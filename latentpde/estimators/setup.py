@@ -189,4 +189,10 @@ def _bounds(
         if name not in names:
             raise UsageError(f"{family.name} has no coefficient {name!r}; it has: {', '.join(names)}")
         base[names.index(name)], where[name] = base.new_tensor(list(interval)), _GIVEN
+    for name, value in (settings.fixed or {}).items():
+        if where.get(name) in (_SCALED, _OF_FAMILY):  # nobody gave them, and somebody knows better
+            lower, upper = base[names.index(name)].tolist()
+            if not lower < value < upper:
+                wide = abs(value) / 2 or (upper - lower) / 2
+                base[names.index(name)] = base.new_tensor([min(lower, value - wide), max(upper, value + wide)])
     return base, where

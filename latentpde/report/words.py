@@ -94,6 +94,8 @@ def summary(
     when = "" if steady else f" at {last}"
     mean, std = film.layers[0].values[-1], film.layer("std")
     sentences = [_what_was_read(listing, frame, observation, steady)]
+    if listing.of_source is not None:
+        sentences.append(f"Of these {int(listing.of_source.sum())} are readings of the source.")
     centre, wide = float(film.area_means[:, -1].mean()), _std(film.area_means[:, -1])
     low, high = (np.unravel_index(f(mean), mean.shape) for f in (np.nanargmin, np.nanargmax))
     ends = [

@@ -53,3 +53,13 @@ def test_a_family_is_needed():
 def test_an_initial_state_is_needed():
     with pytest.raises(DataError, match="initial state"):
         reconstruct(Observation.from_arrays(np.ones((4, 4)), noise_std=0.1), "helmholtz", method="map")
+
+
+def test_a_coefficient_that_is_known_need_not_lie_in_bounds_that_nobody_gave():
+    rng = np.random.default_rng(0)
+    y, x = 100 * rng.random(12), 100 * rng.random(12)
+    readings = Observation.from_table(np.sin(x / 20), y=y, x=x, sigma=0.1)
+    posterior = reconstruct(readings, "poisson", fixed={"kappa": 1e-3}, source="Matern(1.0, 20.0)", num_draws=2)
+    np.testing.assert_allclose(posterior.coefficients.values, 1e-3, rtol=1e-6)
+    with pytest.raises(UsageError, match="outside its bounds"):
+        reconstruct(readings, "poisson", fixed={"kappa": 1e-3}, bounds={"kappa": (1.0, 2.0)})

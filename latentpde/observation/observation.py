@@ -138,7 +138,7 @@ class Observation(InNotebook):
         observed: Observed | None = None,
         fine_initial=None,
         initial_velocity=None,
-        domain: Domain | None = None,
+        domain: Domain | str | None = None,
         pooling: int | None = None,
         family: str | None = None,
         bounds: Float[Tensor, "coefficient 2"] | None = None,
@@ -207,7 +207,7 @@ class Observation(InNotebook):
             initial_velocity=None
             if initial_velocity is None
             else checked_velocity(initial_velocity, len(values), grid),
-            domain=domain,
+            domain=None if domain is None else Domain.parse(domain),
             settings=settings or Settings(),
         )
 
@@ -248,7 +248,7 @@ class Observation(InNotebook):
         reads=None,
         start: float | None = None,
         grid: Grid | None = None,
-        domain: Domain | None = None,
+        domain: Domain | str | None = None,
         family: str | None = None,
     ) -> Observation:
         """Readings in a long table, each with a place and a time of its own.
@@ -267,11 +267,11 @@ class Observation(InNotebook):
             reads: ``"field"`` or ``"source"`` for each reading, or one for all; by default all are of the field.
             start: the time at which the state is unknown but for its prior; by default that of the first reading.
             grid: the rectangle to reconstruct; by default that of the readings with a margin of half their distance.
-            domain: its edges; open by default.
+            domain: its edges, also in words such as ``"y=open,x=periodic"``; open by default.
             family: the PDE, where it is known beforehand.
         """
         table = check_table(value, y, x, t, sigma, group, start, grid, reads)
-        return cls(**table, domain=domain or Domain(), family=family)
+        return cls(**table, domain=Domain() if domain is None else Domain.parse(domain), family=family)
 
     @property
     def num_cases(self) -> int:

@@ -139,9 +139,11 @@ def identifiability(posterior: Posterior, case: int = 0) -> Knowledge:
     )
 
 
-def has_samples(posterior: Posterior, case: int = 0) -> bool:
-    """Whether `identifiability` has anything to say: some parameter was inferred, by the method ``exact``."""
-    return isinstance(posterior, ExactPosterior) and bool(posterior.samples[case].names)
+def parameter_samples(posterior: Posterior, case: int = 0) -> ParameterSamples | None:
+    """Samples of the parameters that the method ``exact`` inferred, which `identifiability` looks at; ``None`` where
+    there are none."""
+    found = posterior.samples[case] if isinstance(posterior, ExactPosterior) else None
+    return found if found is not None and found.names else None
 
 
 def _on_unit_box(samples: ParameterSamples) -> Float[np.ndarray, "sample parameter"]:

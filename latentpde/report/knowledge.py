@@ -8,6 +8,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from latentpde.questions.identifiability import Knowledge
 from latentpde.report.style import MEAN_COLOUR, PALETTE, SMALL_TEXT, round_ticks
+from latentpde.report.words import listed
 
 _BINS, _MOST_POINTS = 40, 2000
 _FEW_BITS, _MANY_BITS, _CORRELATED = 0.5, 3.0, 0.8
@@ -29,9 +30,9 @@ def knowledge_sentences(knowledge: Knowledge) -> list[str]:
     much = [f"{name} ({bits:.1f})" for name, bits in pairs if bits >= _MANY_BITS]
     little = [f"{name} ({bits:.1f})" for name, bits in pairs if bits < _FEW_BITS]
     if much:
-        said.append(f"The readings tell much of {_listed(much)}.")
+        said.append(f"The readings tell much of {listed(much)}.")
     if little:
-        said.append(f"They tell next to nothing of {_listed(little)}: what is shown for these is what was assumed.")
+        said.append(f"They tell next to nothing of {listed(little)}: what is shown for these is what was assumed.")
     said += knowledge.combinations
     rows, cols = np.nonzero(np.triu(np.abs(knowledge.correlations) > _CORRELATED, 1))
     tied = [
@@ -39,22 +40,14 @@ def knowledge_sentences(knowledge: Knowledge) -> list[str]:
         for i, j in zip(rows, cols, strict=True)
     ]
     if tied and not knowledge.combinations:
-        said.append(f"Strongly correlated are {_listed(tied)}: an error in one comes with an error in the other.")
+        said.append(f"Strongly correlated are {listed(tied)}: an error in one comes with an error in the other.")
     if len(knowledge.mode_weights) > 1:
-        weights = _listed([f"{100 * weight:.0f} %" for weight in knowledge.mode_weights])
+        weights = listed([f"{100 * weight:.0f} %" for weight in knowledge.mode_weights])
         said.append(
             f"There are {len(knowledge.mode_weights)} separate explanations of the readings, of weights {weights}; "
             "each has a colour in the plot of all pairs."
         )
     return said
-
-
-def _listed(words: list[str]) -> str:
-    """
-    >>> _listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def plot_corner(knowledge: Knowledge, *, size: float = 1.9) -> Figure:

@@ -24,7 +24,7 @@ from latentpde.frame import Frame
 from latentpde.io.files import atomic_path, check_writable
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
 from latentpde.posterior.summary import Summary
-from latentpde.questions.identifiability import has_samples, identifiability
+from latentpde.questions.identifiability import identifiability, parameter_samples
 from latentpde.report import charts, tables, words
 from latentpde.report.fields import CaseFields, case_fields, psd_figure
 from latentpde.report.film import Film, make_film, packed
@@ -118,12 +118,13 @@ def render_report(
     repeat, language = words.repeated(posterior, given.command)
     return render(
         "report.html",
-        {"subscripts": _subscripts},
+        {"subscripts": _subscripts, "unbroken": _unbroken},
         title=_title(posterior),
         family=posterior.latent.family if isinstance(posterior, PDEPosterior) else None,
         method=posterior.method,
         cases=shown,
         overview=_overview(posterior, len(cases)),
+        holdout=_holdout(given.holdout, observation.frame or Frame()) if given.holdout and len(cases) > 1 else None,
         repeat=repeat,
         language=language,
         settings=_json(_settings(posterior)),
@@ -155,7 +156,7 @@ def _case(
     if truth is not None or (alone and observation.positions is None):
         at_hand = summary if summary is not None and case in summary.draws else None
         fields = case_fields(posterior, case, given.truth, finest if truth is None else None, at_hand)
-    holdout = given.holdout if alone else None  # its scores are of all cases together
+    holdout = given.holdout if alone else None  # its scores are of all cases together, and stand before them
     return {
         "case": case,
         "has_spread": posterior.has_spread,
@@ -205,26 +206,10 @@ def _holdout(holdout: Holdout, frame: Frame) -> dict[str, Any]:
         "Held-out readings against what was predicted for them",
     )
     rows = [
-        {
-            "name": str(name),
-            "cells": [
-                "not said"
-                if not np.isfinite(v)
-                else f"{100 * v:.0f} %"
-                if column == "coverage90"
-                else words.number(v, 3)
-                for column, v in row.items()
-            ],
-        }
-        for name, row in holdout.scores.to_dict("index").items()
+        {"name": name, "cells": ["not said" if c == "-" else c.replace("-", words.MINUS) for c in cells]}
+        for name, *cells in holdout.rows()
     ]
     return {"sentence": holdout.sentence, "num_kept": holdout.num_kept, "rows": rows, "chart": chart}
-
-
-def _score(value: float, column: str) -> str:
-    if not np.isfinite(value):
-        return "not said"
-    return f"{100 * value:.0f} %" if column == "coverage90" else words.number(value, 3)
 
 
 def _fit(posterior: Posterior, case: int, odd: dict[int, float] | None) -> dict[str, Any] | None:
@@ -259,7 +244,7 @@ def _source(posterior: Posterior, case: int, film: Film) -> dict[str, Any] | Non
 
 
 def _knowledge(posterior: Posterior, case: int, alone: bool) -> dict[str, Any] | None:
-    if not has_samples(posterior, case):
+    if parameter_samples(posterior, case) is None:
         return None
     known = identifiability(posterior, case)
     chart = _image(_svg(plot_corner(known))) if alone and len(known.names) > 1 else None
@@ -312,6 +297,11 @@ def _settings(posterior: Posterior) -> dict[str, Any]:
 def _subscripts(equation: str) -> Markup:
     """``u_t`` with its subscript lowered, and everything else escaped."""
     return Markup(re.sub(r"_(\w+)", r"<sub>\1</sub>", str(escape(equation))))
+
+
+def _unbroken(text: str) -> str:
+    """The same with numbers that stay in one line with their percent signs."""
+    return str(text).replace(" %", f"{words.SPACE}%")
 
 
 def _json(settings: dict[str, Any]) -> str:

@@ -12,19 +12,22 @@ from latentpde.errors import UsageError
 from latentpde.frame import Frame
 from latentpde.observation.listing import Listing
 from latentpde.posterior import PDEPosterior, Posterior
+from latentpde.questions.identifiability import parameter_samples
 from latentpde.report.film import time_label
-from latentpde.report.words import TIMES, number, place, suffixed, unit_in
+from latentpde.report.source import source_unit
+from latentpde.report.words import TIMES, known_to, number, place, suffixed, unit_in, with_error
 
 OUTLIER = 3.5  # z-score beyond which a reading is said not to fit; of 2,000 right ones, one lies there
 MOST_OUTLIERS = 12  # in a table
 _WELL, _HARDLY = 0.25, 0.75  # posterior over prior standard deviation
 _AT_BOUND = 0.02  # of the interval
+_NUM_OF_SAMPLES = 1000  # equally likely ones, of weighted ones
 _LEVELS = {
     "noise_std": ("standard deviation of the noise", "U"),
     "initial_prior_std": ("how much the state at the start varies", "U"),
     "initial_prior_length": ("over what length it varies", "L"),
     "initial_prior_slope": ("slope of its spectrum", "1"),
-    "source_prior_std": ("how much the source varies", ""),
+    "source_prior_std": ("how much the source varies", "1"),
     "source_prior_length": ("over what length it varies", "L"),
     "source_prior_slope": ("slope of its spectrum", "1"),
 }
@@ -63,19 +66,19 @@ class Parameter:
         if share > _HARDLY:
             return "hardly determined: the bounds decide"
         ends = np.quantile(self.draws, [0.05, 0.95])
-        edge = _AT_BOUND * (high - low)
+        edge = min(_AT_BOUND * (high - low), self.draws.std(ddof=1))
         if ends[0] < low + edge or ends[1] > high - edge:
             return "reaches its bound"
         return "well determined" if share < _WELL else "partly determined"
 
     def row(self) -> dict[str, str]:
         """Cells of a table."""
-        mean = number(float(self.draws.mean()))
-        row = {"name": self.name, "meaning": self.meaning, "unit": self.unit, "mean": mean, "verdict": self.verdict}
-        row["bounds"] = "" if self.bounds is None else " to ".join(map(number, self.bounds))
+        mean, std = float(self.draws.mean()), float(self.draws.std(ddof=1)) if len(self.draws) > 1 else np.nan
+        row = {"name": self.name, "meaning": self.meaning, "unit": self.unit, "verdict": self.verdict}
+        row["estimate"] = suffixed(with_error(mean, std), self.unit)
         if len(self.draws) > 1:
-            q05, q95 = np.quantile(self.draws, [0.05, 0.95], method="weibull")
-            row |= {"std": number(float(self.draws.std(ddof=1))), "q05": number(float(q05)), "q95": number(float(q95))}
+            ends = np.quantile(self.draws, [0.05, 0.95], method="weibull").tolist()
+            row["interval"] = " to ".join(known_to(end, std) for end in ends)
         return row
 
 
@@ -89,12 +92,24 @@ def parameters(posterior: Posterior, case: int) -> list[Parameter]:
         Parameter(c.name, c.meaning, unit_in(frame, c.unit), theta[:, k], (float(low), float(high)))
         for k, (c, (low, high)) in enumerate(zip(latent.family.coefficients, latent.bounds.tolist(), strict=True))
     ]
-    for name, draws in posterior.levels_of(case).items():
+    for name, draws in _levels(posterior, case).items():
         base = name.rstrip("0123456789").rstrip("_")
-        meaning, unit = _LEVELS.get(base, (name.replace("_", " "), ""))
+        meaning, dimension = _LEVELS.get(base, (name.replace("_", " "), "1"))
+        unit = source_unit(frame, latent.family.order) if base == "source_prior_std" else unit_in(frame, dimension)
         group = f", group {name.removeprefix(base).strip('_')}" if base != name else ""
-        found.append(Parameter(name, meaning + group, unit_in(frame, unit or "1"), draws, None))
+        found.append(Parameter(name, meaning + group, unit, draws, None))
     return found
+
+
+def _levels(posterior: Posterior, case: int) -> dict[str, np.ndarray]:
+    """Levels that were inferred: of the method's own samples where it has them, which are many more than its draws."""
+    found = posterior.levels_of(case)
+    samples = parameter_samples(posterior, case)
+    if not found or samples is None:
+        return found
+    ticks = (np.arange(_NUM_OF_SAMPLES) + 0.5) / _NUM_OF_SAMPLES
+    drawn = samples.values[np.searchsorted(np.cumsum(samples.weights), ticks).clip(max=len(samples.weights) - 1)]
+    return {n: drawn[:, samples.names.index(n)] if n in samples.names else draws for n, draws in found.items()}
 
 
 def outliers(posterior: Posterior, case: int) -> dict[int, float] | None:

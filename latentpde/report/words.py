@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,11 +48,20 @@ def with_error(mean: float, std: float) -> str:
     """
     if not np.isfinite(std) or std <= 0 or not np.isfinite(mean):
         return number(float(mean))
-    size = max(abs(mean), std)
-    if not 1e-4 <= size < 1e6:
-        return f"{number(float(mean), 3)}{PLUS_MINUS}{number(float(std), 2)}"
-    decimals = max(0, 1 - int(np.floor(np.log10(std))))
-    return f"{mean:.{decimals}f}{PLUS_MINUS}{std:.{decimals}f}".replace("-", MINUS)
+    return f"{known_to(mean, std)}{PLUS_MINUS}{known_to(std, std)}"
+
+
+def known_to(value: float, std: float) -> str:
+    """A number as precisely as it is known: to two digits of its standard deviation.
+
+    >>> known_to(3.14159, 0.0234), known_to(2.0, float("nan")), known_to(3e7, 2e6)
+    ('3.142', '2', '3e+07')
+    """
+    if not np.isfinite(std) or std <= 0:
+        return number(float(value))
+    if not 1e-4 <= max(abs(value), std) < 1e6:
+        return number(float(value), 3)
+    return f"{value:.{max(0, 1 - int(np.floor(np.log10(std))))}f}".replace("-", MINUS)
 
 
 def unit_in(frame: Frame, unit: str) -> str:
@@ -138,14 +148,14 @@ def _std(values: np.ndarray) -> float:
 
 def _what_was_read(listing: Listing, frame: Frame, observation: Observation, steady: bool) -> str:
     num, num_places = len(listing), int(listing.stations.max()) + 1
-    where = "station" if observation.positions is not None else "cell"
+    where = "at {} station" if observation.positions is not None else "in {} cell"
     times = np.unique(listing.times)
     span = ""
     if not steady:
         first, last = (time_label(float(t), frame, times) for t in (times[0], times[-1]))
         span = f" at {last}" if len(times) == 1 else f" from {first} to {last}"
-    places = f" at {num_places} {where}{'s' * (num_places > 1)}"
-    return f"Made from {num:,} reading{'s' * (num > 1)}{places}{span}.".replace(",", "\u202f" if num >= 10_000 else "")
+    places = f"{where.format(num_places)}{'s' * (num_places > 1)}"
+    return f"Made from {num:,} reading{'s' * (num > 1)} {places}{span}.".replace(",", "\u202f" if num >= 10_000 else "")
 
 
 def _coefficients_sentence(posterior: PDEPosterior, case: int, frame: Frame) -> str:
@@ -164,9 +174,9 @@ def assumptions(posterior: Posterior, case: int) -> list[tuple[str, str]]:
     rows = []
     latent = posterior.latent if isinstance(posterior, PDEPosterior) else None
     if latent is not None:
-        guess = f", widened from the sizes of the data for {', '.join(latent.guessed)}" if latent.guessed else ""
+        guess = f"; those of {listed(latent.guessed)} suit the size of the area and the times" if latent.guessed else ""
         bounds = ", ".join(
-            f"{c.name} {number(low)} to {number(high)}"
+            f"{c.name} {number(low, 3)} to {suffixed(number(high, 3), unit_in(frame, c.unit))}"
             for c, (low, high) in zip(latent.family.coefficients, latent.bounds.tolist(), strict=True)
         )
         rows += [
@@ -180,12 +190,13 @@ def assumptions(posterior: Posterior, case: int) -> list[tuple[str, str]]:
     domain = observation.domain or Domain.periodic()
     edges = [(axis, getattr(domain, axis), getattr(domain, f"on_{axis}")) for axis in ("y", "x")]
     held = {axis: f" ({on[0]:g} at the lower end, {on[1]:g} at the upper)" if any(on) else "" for axis, _, on in edges}
-    rows.append(("Edges", ", ".join(f"{axis}: {kind}{held[axis]}" for axis, kind, _ in edges)))
+    beyond = "; what lies beyond an open edge is unknown, like the rest" if domain.is_open else ""
+    rows.append(("Edges", ", ".join(f"{axis}: {kind}{held[axis]}" for axis, kind, _ in edges) + beyond))
     given = observation.noise_std[case][observation.mask[case]]
-    noise = posterior.noise_stds(case).numpy()
     unknown = bool(given.isnan().any())
-    rows.append(("Noise", f"independent, standard deviation {suffixed(_range(noise), frame.value_unit)}, "
-                 + ("inferred with the rest" if unknown else "as given")))  # fmt: skip
+    noise = suffixed(_range(posterior.noise_stds(case).numpy(), 2 if unknown else 4), frame.value_unit)
+    rows.append(("Noise", "independent, standard deviation "
+                 + (f"about {noise}, inferred with the rest" if unknown else f"{noise}, as given")))  # fmt: skip
     if posterior.call.get("robust"):
         rows.append(("Outliers", "some readings may be: those are set aside, by noise of heavy tails"))
     rows.append(("Readings", _KINDS[observation.observed]))
@@ -229,8 +240,16 @@ def _initial(posterior: Posterior, observation: Observation) -> str:
     return gaps + (_prior(posterior, "initial") or "unknown")
 
 
-def _range(values: np.ndarray) -> str:
-    low, high = number(values.min()), number(values.max())
+def listed(words: Sequence[str]) -> str:
+    """
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _range(values: np.ndarray, digits: int) -> str:
+    low, high = number(values.min(), digits), number(values.max(), digits)
     return low if low == high else f"{low} to {high}"
 
 

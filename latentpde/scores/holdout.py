@@ -88,11 +88,19 @@ class Holdout:
         names = {"predictor": list(self.scores.index), "score": list(self.scores.columns)}
         return xr.Dataset({"holdout_scores": table, **columns}, coords=names)
 
+    def rows(self) -> list[list[str]]:
+        """The scores for people: the predictor, then a cell for each column. Errors have as many decimals as the
+        smallest needs for three digits, so that they can be compared."""
+        least = float(np.nanmin(self.scores[["rmse", "crps"]].to_numpy()))
+        decimals = int(np.clip(2 - np.floor(np.log10(least)), 0, 12)) if least > 0 else 2
+        return [
+            [str(name), *(_cell(row[column], column, decimals) for column in SCORES)]
+            for name, row in self.scores.to_dict("index").items()
+        ]
+
     def to_text(self) -> str:
         """A table for the terminal, and what it says in a sentence."""
-        rows = [["", "RMSE", "CRPS", "in 90 %", "z mean", "z std"]]
-        for name, row in self.scores.to_dict("index").items():
-            rows.append([str(name), *(_cell(row[column], column) for column in SCORES)])
+        rows = [["", "RMSE", "CRPS", "in 90 %", "z mean", "z std"], *self.rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
         return "\n".join([self.sentence, *(f"  {line}" for line in lines)])
@@ -116,10 +124,12 @@ class Holdout:
         return f"{num} held-out reading{'s' * (num > 1)}{of}: the error of {self.method} is {words}{held}.{rough}"
 
 
-def _cell(value: float, column: str) -> str:
+def _cell(value: float, column: str, decimals: int) -> str:
     if not np.isfinite(value):
         return "-"
-    return f"{100 * value:.0f} %" if column == "coverage90" else f"{value:.3g}"
+    if column == "coverage90":
+        return f"{100 * value:.0f} %"
+    return f"{value:.2f}" if column.startswith("z") else f"{value:.{decimals}f}" if value < 1e6 else f"{value:.3g}"
 
 
 def holdout(

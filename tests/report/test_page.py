@@ -84,7 +84,7 @@ def test_point_estimate_says_so_and_shows_no_spread(case, tmp_path):
     assert "u t + v·∇u = κ Δu + f" in page.text
     assert "95 %" not in page.text
     assert "nan" not in page.text.lower().split()
-    for fact in ("Made from 12 readings at 12 cells at t = 0.25", "standard deviation 0.15, as given", "y: periodic"):
+    for fact in ("Made from 12 readings in 12 cells at t = 0.25", "standard deviation 0.15, as given", "y: periodic"):
         assert fact in page.text
     assert set(page.layers()) == {"mean", "readings"}
 
@@ -95,7 +95,7 @@ def test_spread_and_truth_add_quantiles_and_scores(case, spread_path):
     assert_self_contained(page)
     assert "scores" in page.ids
     assert "without uncertainty" not in page.text
-    for words in ("Std 5 % to 95 %", "CRPS (fair)", "Coverage of the 90 % interval"):
+    for words in ("Mean ± std 5 % to 95 %", "CRPS (fair)", "Coverage of the 90 % interval"):
         assert words in page.text
     fields = plotting.case_fields(spread_out(post), 1, truth)
     rmse = np.sqrt(np.mean((fields.mean - truth.isel(case=1).values) ** 2))
@@ -283,3 +283,14 @@ def test_what_the_readings_tell_of_the_coefficients_is_on_the_page():
     assert len(lp.identifiability(posterior).names) == 3
     fixed = lp.reconstruct(posterior.observation, "advection_diffusion", fixed={"kappa": 0.1, "vx": 0.0, "vy": 0.0})
     assert "What the readings tell of them" not in render_report(fixed, resolution=16)
+
+
+def test_held_out_readings_of_several_cases_stand_before_them(case, tmp_path):
+    post, _ = case
+    held_out = lp.holdout(post.observation, method="map", num_steps=2, num_modes=2, share=0.2)
+    assert set(held_out.readings["case"]) == {0, 1}
+    page = write(post, tmp_path, holdout=held_out)
+    assert page.ids.index("holdout") < page.ids.index("case-0")
+    assert f"{len(held_out.readings)} held-out readings" in page.text
+    assert [row for row in held_out.scores.index if row not in page.text] == []
+    assert "case-0-holdout" not in page.ids, "scores are of all cases together"

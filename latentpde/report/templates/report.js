@@ -18,6 +18,8 @@
     return text.replace("-", "\u2212");
   };
   const withUnit = (text, unit) => unit ? `${text}\u00a0${unit}` : text;
+  // degrees of a map that crosses the seam of its longitudes
+  const around = (degrees) => degrees >= 360 ? degrees - 360 : degrees < -180 ? degrees + 360 : degrees;
   const ticks = (low, high, most) => {
     const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough * 0.999);
@@ -125,7 +127,7 @@
     const toScreen = (x, y) => [box.left + (x - x0) / width * box.width, box.top + (1 - (y - y0) / height) * box.height];
     const coordinates = (x, y) => ["x", "y"].map(axis => {
       const one = data.axes[axis];
-      return one.unit === "°" ? `${one.name} ${user(axis, axis === "x" ? x : y).toFixed(2)}°` : `${one.name} = ${withUnit(number(user(axis, axis === "x" ? x : y)), one.unit)}`;
+      return one.unit === "°" ? `${one.name} ${around(user(axis, axis === "x" ? x : y)).toFixed(2)}°` : `${one.name} = ${withUnit(number(user(axis, axis === "x" ? x : y)), one.unit)}`;
     }).join(", ");
 
     const layerButtons = data.layers.map(layer => {
@@ -213,7 +215,7 @@
         const ends = [user(axis, start), user(axis, start + length)].sort((a, b) => a - b);
         for (const tick of ticks(ends[0], ends[1], most)) {
           const [x, y] = axis === "x" ? toScreen(plane("x", tick), y0) : toScreen(x0, plane("y", tick));
-          const label = number(tick, 6) + (data.axes[axis].unit === "°" ? "°" : "");
+          const label = data.axes[axis].unit === "°" ? `${number(around(tick), 6)}°` : number(tick, 6);
           if (axis === "x") { element("line", { class: "tick", x1: x, x2: x, y1: y, y2: y + 5 }, svg); element("text", { x, y: y + 18, "text-anchor": "middle" }, svg, label); }
           else { element("line", { class: "tick", x1: x - 5, x2: x, y1: y, y2: y }, svg); element("text", { x: x - 8, y: y + 4, "text-anchor": "end" }, svg, label); }
         }

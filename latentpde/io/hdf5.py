@@ -6,11 +6,13 @@ links are looked at before anything is opened through them, and only the groups 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latentpde.errors import DataError
+from latentpde.io.packed import check_packed
 from latentpde.needs import require_memory
 from latentpde.validation import MOST
 
@@ -47,6 +49,9 @@ def read_hdf5(
         netcdf = h5netcdf.File(file, "r", phony_dims="access", decode_vlen_strings=True)
         stores = {name: H5NetCDFStore(netcdf, group=name) for name in wanted}
         found = {name: choose(xr.open_dataset(store, decode_timedelta=False)) for name, store in stores.items()}
+        for name, dataset in found.items():
+            for variable in dataset.variables:
+                _check_chunks(file[name].get(str(variable)), path)
         size = sum(dataset.nbytes for dataset in found.values())
         require_memory(2 * size, f"to read {path}", "cut it to the variables and cases that are needed")
         return {name: dataset.load() for name, dataset in found.items()}
@@ -71,3 +76,19 @@ def _check_entries(group: h5py.Group, path: str | Path) -> None:
                 f"{path} says that {name!r} has {entry.size:,} entries, and at most {MOST:,} can be read; is it "
                 "damaged?"
             )
+        if isinstance(entry, h5py.Dataset) and entry.ndim <= 1:
+            _check_chunks(entry, path)
+
+
+def _check_chunks(entry: Any, path: str | Path) -> None:
+    """Raise `DataError` where a deflated chunk of a variable would unpack to far more than it should."""
+    import h5py
+
+    if not isinstance(entry, h5py.Dataset) or entry.chunks is None or entry.compression != "gzip":
+        return
+    expected = math.prod(entry.chunks) * entry.dtype.itemsize
+    require_memory(2 * expected, f"for one chunk of {path}", "write it with smaller chunks")
+    for number in range(entry.id.get_num_chunks()):
+        stored = entry.id.get_chunk_info(number)
+        _, content = entry.id.read_direct_chunk(stored.chunk_offset)
+        check_packed(content, "zlib", expected, f"{path}, a chunk of {str(entry.name)!r},")

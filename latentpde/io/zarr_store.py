@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from latentpde.errors import DataError, LatentPDEError, UsageError
 from latentpde.io.files import check_writable, disk_errors, reason
+from latentpde.io.zarr_chunks import check_chunks
 from latentpde.needs import require_memory
 from latentpde.validation import MOST, shortened
 
@@ -45,10 +46,13 @@ def read_zarr(
         for name in groups:
             inside = Path(path) / name.strip("/")
             if name == "/" or (inside.is_dir() and any((inside / file).exists() for file in _METADATA)):
+                group = None if name == "/" else name
                 opened = xr.open_zarr(
-                    path, group=None if name == "/" else name, consolidated=None, chunks=None, decode_timedelta=False
+                    path, group=group, consolidated=_is_consolidated(inside), chunks=None, decode_timedelta=False
                 )
                 found[name] = choose(opened)
+                for variable in found[name].variables:
+                    check_chunks(inside / str(variable))
         require_memory(
             2 * sum(d.nbytes for d in found.values()), f"to read {path}", "cut it to the variables that are needed"
         )
@@ -63,9 +67,17 @@ def open_zarr(path: str | Path) -> xr.Dataset:
     """The root of a store, whose values are read when they are asked for."""
     xr = _checked(path)
     try:
-        return xr.open_zarr(path, chunks=None, decode_timedelta=False)
+        return xr.open_zarr(path, consolidated=_is_consolidated(Path(path)), chunks=None, decode_timedelta=False)
     except Exception as error:  # as above
         raise DataError(f"cannot read {path}: {error}; it may be incomplete or damaged") from error
+
+
+def _is_consolidated(group: Path) -> bool:
+    """Whether one file of a group describes all that is in it; xarray warns where it has to look for that."""
+    if (group / ".zmetadata").is_file():
+        return True
+    described = group / "zarr.json"
+    return described.is_file() and bool(json.loads(described.read_bytes()).get("consolidated_metadata"))
 
 
 def _checked(path: str | Path):
@@ -168,6 +180,8 @@ def _check_metadata(path: Path) -> None:
         if len(shape) <= 1 and math.prod(shape) > MOST:
             raise DataError(f"{path} says that an axis has {math.prod(shape):,} entries; at most {MOST:,} can be read")
         require_memory(16 * math.prod(chunks), f"for one chunk of {path.parent}", "write the store with smaller chunks")
+        if len(shape) <= 1 and path.name in ("zarr.json", ".zarray"):  # read as soon as the store is opened
+            check_chunks(path.parent)
         unknown = sorted({codec for codec in _codecs(array) if codec.lower() not in _CODECS})
         if unknown:
             raise DataError(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeAlias
 
 import torch
@@ -24,6 +24,7 @@ from torch import Tensor
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.grid import Mirror, Wavenumbers
+from latentpde.quantities import as_number
 from latentpde.validation import LARGEST, SMALLEST, shortened
 
 Level: TypeAlias = float | tuple[float, float] | None
@@ -67,6 +68,8 @@ class Spectrum(ABC):
             raise UsageError(f"the margin of a basis that is named is a number >= 0, got {shortened(self.margin)}")
         for name in self.levels:
             value = getattr(self, name)
+            if name == "length" and _has_unit(value):
+                continue  # a number of the data's unit only when these are known
             pair = value if isinstance(value, tuple) else (value, value)
             numbers = len(pair) == 2 and all(_is_number(bound) for bound in pair)
             if value is not None and not (numbers and SMALLEST <= pair[0] <= pair[1] <= LARGEST):
@@ -109,6 +112,8 @@ class Spectrum(ABC):
             raise UsageError(f"{name} takes each of {', '.join(known)} at most once, got {shortened(text)}")
         for own, value in given.items():
             as_it_is = {"num_modes": int, "zero_mean": bool, "basis": str}.get(own)
+            if own == "length" and own in kind.levels and _has_unit(value):
+                continue
             valid = _is_level(value) if own in kind.levels else _is_number(value)
             if not (valid if as_it_is is None else type(value) is as_it_is):
                 raise UsageError(
@@ -126,6 +131,22 @@ class Spectrum(ABC):
             extent: ``(height, width)`` of the rectangle.
             levels: each with axes that broadcast with those of the modes.
         """
+
+    def in_unit(self, unit: str) -> Spectrum:
+        """The same with a length that came with a unit as a number of another.
+
+        >>> Matern(2.0, ("12 km", "40 km")).in_unit("m")
+        Matern(std=2.0, length=(12000.0, 40000.0), smoothness=1.5)
+
+        Args:
+            unit: of lengths in the data; empty where it is not known.
+        """
+        length = getattr(self, "length", None)
+        if not _has_unit(length):
+            return self
+        ends = length if isinstance(length, tuple) else (length,)
+        numbers = tuple(as_number(end, unit, f"the length of {type(self).__name__}") for end in ends)
+        return replace(self, length=numbers if isinstance(length, tuple) else numbers[0])  # pyright: ignore
 
     @property
     def shortest(self) -> float | None:
@@ -160,14 +181,14 @@ class Matern(Spectrum):
 
     Args:
         std: pointwise standard deviation, in the field's unit.
-        length: its correlation length, in the unit of lengths: Matern's ``ell``.
+        length: its correlation length, Matern's ``ell``: in the data's unit, or text with a unit such as ``"12 km"``.
         smoothness: ``nu``; a known positive number. Draws have derivatives of every order below it.
     """
 
     levels = ("std", "length")
 
     std: Level = None
-    length: Level = None
+    length: Level | str | tuple[str, str] = None
     smoothness: float = 1.5
 
     def __post_init__(self):
@@ -273,6 +294,11 @@ def _is_number(value: Any) -> bool:
 def _is_level(value: Any) -> bool:
     pair = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
     return value is None or all(_is_number(bound) for bound in pair)
+
+
+def _has_unit(value: Any) -> bool:
+    ends = value if isinstance(value, tuple) else (value,)
+    return 1 <= len(ends) <= 2 and any(isinstance(end, str) for end in ends)
 
 
 def _as_float(value: Any) -> Any:

@@ -21,7 +21,7 @@ from latentpde.observation.tables import is_around_readings
 from latentpde.pde import Family, get_family
 from latentpde.pde.scales import scaled_bounds
 from latentpde.settings import Settings
-from latentpde.spectra import WhiteBand
+from latentpde.spectra import Spectrum, WhiteBand
 from latentpde.validation import NumModes, Positive, check_value
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Setup:
         of_data = observation if observation.family is not None and get_family(observation.family) is chosen else None
         if settings.source is not None and (source_prior_std is not None or num_modes is not None):
             raise UsageError("source says the source's prior whole: leave out source_prior_std and num_modes")
+        settings = _in_users_lengths(settings, observation)
         settings, known_std, num_modes = _paper_source(settings, of_data, source_prior_std, num_modes)
         domain = settings.domain or observation.domain or (Domain() if as_they_come else Domain.periodic())
         observation = _with_noise(replace(observation, domain=domain), settings.noise_std)
@@ -156,6 +157,13 @@ def _require_walls_somewhere(observation: Observation, domain: Domain) -> None:
             f"a domain with walls ({domain.describe()}) needs to know where they are; give the rectangle that they "
             "bound, in Python grid= of the readings, of a file --rectangle y_low,y_high,x_low,x_high"
         )
+
+
+def _in_users_lengths(settings: Settings, observation: Observation) -> Settings:
+    """Lengths of priors that came with a unit, as numbers of the data's."""
+    unit = "" if observation.frame is None else observation.frame.length_unit
+    priors = {name: getattr(settings, name) for name in ("initial", "source", "velocity")}
+    return replace(settings, **{n: prior.in_unit(unit) for n, prior in priors.items() if isinstance(prior, Spectrum)})
 
 
 def _with_noise(observation: Observation, noise_std: float | tuple[float, float] | None) -> Observation:

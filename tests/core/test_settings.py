@@ -1,5 +1,7 @@
 """Settings in words: what can be written is read back as the same, and what cannot be meant is refused, unevaluated."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,3 +102,20 @@ def test_what_the_call_says_wins_coefficient_by_coefficient():
     call, data = Settings.of(bounds={"vx": (0, 1)}), Settings.of(bounds={"vx": (2, 3), "vy": (4, 5)}, trend="linear")
     assert call.over(data).bounds == {"vx": (0.0, 1.0), "vy": (4.0, 5.0)}
     assert call.over(data).trend == "linear"
+
+
+def test_lengths_of_priors_may_have_units():
+    rng = np.random.default_rng(0)
+    x, y, t = 1000 * rng.random(10), 1000 * rng.random(10), np.repeat([0.0, 1.0], 5)
+    table = pd.DataFrame({"x (m)": x, "y (m)": y, "t (h)": t, "value": np.sin(x / 300)})
+    quick = {"noise_std": 0.1, "num_modes": 0, "sweep": 16, "target": 4, "num_draws": 2, "num_spread_draws": 2}
+    results = [
+        lp.reconstruct(lp.read(table), "heat", initial=initial, **quick).mean(8).values
+        for initial in (lp.Matern(1.0, 300.0), lp.Matern(1.0, "0.3 km"), "Matern(1.0, '300 m')")
+    ]
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+    with pytest.raises(lp.UsageError, match="'3 h'"):
+        lp.reconstruct(lp.read(table), "heat", initial=lp.Matern(1.0, "3 h"), **quick)
+    with pytest.raises(lp.UsageError, match="no unit that is known"):
+        lp.reconstruct(lp.read(table.rename(columns=lambda c: c[0])), "heat", initial=lp.Matern(1.0, "3 km"), **quick)

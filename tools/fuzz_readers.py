@@ -85,6 +85,91 @@ def _read_netcdf(data: bytes, folder: Path) -> None:
     observation_from_dataset(open_observed(path))
 
 
+def _csv_seeds(folder: Path) -> list[bytes]:
+    return [
+        b"x (km),y (km),t (h),value,sigma,station\n0,0,0,1.5,0.1,a\n1,0,0,2.5,0.1,b\n0,1,1,3.5,0.2,c\n1,1,1,4.5,,d\n",
+        b"lon;lat;date;pm10\n8,0;50,0;01.05.2026 06:00;21,5\n9,0;50,5;13.05.2026 06:00;17,5\n8,5;51,0;14.05.2026;3\n",
+        b'time,longitude,latitude,"no2"\n2026-05-01T06:00+02:00,8,50,1\n2026-05-01T07:00+02:00,359,51,2\n',
+    ]
+
+
+def _parquet_seeds(folder: Path) -> list[bytes]:
+    import pandas as pd
+
+    table = pd.DataFrame(
+        {"x": [0.0, 1, 2], "y": [0.0, 1, 0], "t": pd.date_range("2026-05-01", periods=3), "v": [1.0, 2, 3]}
+    )
+    seeds = []
+    for compression in ("snappy", "gzip", None):
+        table.to_parquet(folder / "seed.parquet", compression=compression)
+        seeds.append((folder / "seed.parquet").read_bytes())
+    return seeds
+
+
+def _images():
+    import numpy as np
+    import xarray as xr
+
+    values = np.arange(24.0).reshape(2, 3, 4)
+    values[0, 1, 2] = np.nan
+    time = np.array(["2026-05-01T00", "2026-05-01T06"], dtype="datetime64[ns]")
+    coordinates = {"time": time, "lat": [52.0, 51.0, 50.0], "lon": [358.0, 359.0, 0.0, 1.0]}
+    return xr.Dataset({"t2m": (("time", "lat", "lon"), values, {"units": "K"})}, coordinates)
+
+
+def _grid_seeds(folder: Path) -> list[bytes]:
+    seeds = []
+    for encoding in ({}, {"zlib": True, "shuffle": True}):
+        _images().to_netcdf(folder / "seed.nc", engine="h5netcdf", encoding={"t2m": encoding})
+        seeds.append((folder / "seed.nc").read_bytes())
+    return seeds
+
+
+_BETWEEN_FILES = b"\n---\n"
+_STORES = {  # the files that a store of either format consists of, in the order of its bytes
+    2: (".zgroup", ".zattrs", *(f"{a}/{f}" for a in ("t2m", "lat", "lon", "time") for f in (".zarray", ".zattrs"))),
+    3: ("zarr.json", *(f"{a}/zarr.json" for a in ("t2m", "lat", "lon", "time"))),
+}
+_CHUNKS = {2: ("t2m/0.0.0", "lat/0", "lon/0", "time/0"), 3: ("t2m/c/0/0/0", "lat/c/0", "lon/c/0", "time/c/0")}
+
+
+def _zarr_seeds(folder: Path) -> list[bytes]:
+    seeds = []
+    for version in (2, 3):
+        store = folder / f"seed{version}.zarr"
+        _images().to_zarr(store, zarr_format=version, consolidated=False, mode="w")
+        parts = [(store / name).read_bytes() for name in (*_STORES[version], *_CHUNKS[version])]
+        seeds.append(_BETWEEN_FILES.join([str(version).encode(), *parts]))
+    return seeds
+
+
+def _read_zarr(data: bytes, folder: Path) -> None:
+    """A store out of its files one after the other, behind the number of its format."""
+    from latentpde.io.read import read
+
+    number, *parts = data.split(_BETWEEN_FILES)
+    version = 2 if number == b"2" else 3
+    with tempfile.TemporaryDirectory(dir=folder, suffix=".zarr") as place:
+        store = Path(place)
+        for name, part in zip((*_STORES[version], *_CHUNKS[version]), parts, strict=False):
+            (store / name).parent.mkdir(parents=True, exist_ok=True)
+            (store / name).write_bytes(part)
+        read(store)
+
+
+def _read_named(name: str) -> Callable[[bytes, Path], None]:
+    """What reads a user's file of this name, and looks at what was read."""
+
+    def read_it(data: bytes, folder: Path) -> None:
+        from latentpde.inspection import check
+
+        path = folder / name
+        path.write_bytes(data)
+        repr(check(path))
+
+    return read_it
+
+
 def _reconstruction_seeds(folder: Path) -> list[bytes]:
     from latentpde.estimators import reconstruct
 
@@ -205,12 +290,16 @@ def _read_options(data: bytes, folder: Path) -> None:
 
     method, *items = data.decode("utf-8", "surrogateescape").split("\n")
     bounds = [item for item in items if item.count(":") == 1 and "{" not in item]
-    model_settings(bounds=bounds)
+    model_settings({"bounds": bounds})
     make_estimator(method, **parse_options(method, [item for item in items if item not in bounds]))
 
 
 READERS = {
     "netcdf": Reader(_read_netcdf, _netcdf_seeds, ("io.netcdf", "io.observations", "simulation")),
+    "csv": Reader(_read_named("input.csv"), _csv_seeds, ("io.read", "inspection")),
+    "parquet": Reader(_read_named("input.parquet"), _parquet_seeds, ("io.read", "inspection")),
+    "grid": Reader(_read_named("input.nc"), _grid_seeds, ("io.read", "inspection")),
+    "zarr": Reader(_read_zarr, _zarr_seeds, ("io.read",)),
     "reconstruction": Reader(_read_reconstruction, _reconstruction_seeds, ("io.netcdf", "scores.evaluate")),
     "config": Reader(_read_config, _config_seeds, ("training.config",)),
     "weights": Reader(_read_weights, _weights_seeds, ("nn.weights",)),

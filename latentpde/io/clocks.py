@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,6 +15,26 @@ _SINCE = re.compile(r"\s*(\w+)\s+since\s+(.+?)\s*")
 #: The unit of dates that lie at least so many seconds apart, one from the next; or else at most so many altogether.
 _BY_STEP = ((0.9 * 86400.0, "d"), (0.9 * 3600.0, "h"))
 _BY_SPAN = ((600.0, "s"), (3 * 3600.0, "min"), (10 * 86400.0, "h"))
+
+
+def in_nanoseconds(moments: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
+    """Dates to the nanosecond, which is good for 1678 to 2261; raises `DataError` for others.
+
+    >>> in_nanoseconds(np.array(["2026-05-01"], dtype="datetime64[s]"), str)
+    array(['2026-05-01T00:00:00.000000000'], dtype='datetime64[ns]')
+
+    Args:
+        moments: NaT where there is none.
+        where: says of the number of a date where it stands.
+    """
+    first, last = np.datetime64("1678-01-01", "s"), np.datetime64("2262-01-01", "s")
+    seconds = moments.astype("datetime64[s]")
+    wrong = np.flatnonzero(~np.isnat(seconds) & ((seconds < first) | (seconds >= last)))
+    if len(wrong):
+        raise DataError(
+            f"{where(int(wrong[0]))}: {moments[wrong[0]]} is beyond the dates that can be told, 1678 to 2261"
+        )
+    return moments.astype("datetime64[ns]")
 
 
 def clock_of_dates(moments: np.ndarray, name: str, unit: str | None = None) -> tuple[Clock, np.ndarray]:

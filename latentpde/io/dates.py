@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from latentpde.errors import DataError, UsageError
+from latentpde.io.clocks import in_nanoseconds
 from latentpde.io.entries import COMPACT_DATE, MISSING, holds_numbers, is_missing
 from latentpde.io.table import Table
 from latentpde.validation import shortened
@@ -74,7 +75,7 @@ def dates(table: Table, name: str, options: DateOptions, clock: str | None = Non
 
     column, missing = table.columns[name], is_missing(table, name)
     if column.dtype.kind == "M":
-        naive = pd.Series(column.astype("datetime64[ns]"))
+        naive = pd.Series(in_nanoseconds(column, lambda row: table.where(row, name)))
         return _in_utc(naive, options, table, name).to_numpy()
     entries = [str(entry).strip() for entry in column]
     if clock is not None:
@@ -90,9 +91,9 @@ def dates(table: Table, name: str, options: DateOptions, clock: str | None = Non
     wrong = np.flatnonzero(moments.isna().to_numpy() & ~missing)
     if len(wrong):
         raise DataError(f"{table.where(wrong[0], name)}: there is no such date as {shortened(entries[wrong[0]])}")
-    if has_zone:
-        return moments.dt.tz_localize(None).astype("datetime64[ns]").to_numpy()
-    return _in_utc(moments.astype("datetime64[ns]"), options, table, name).to_numpy()
+    naive = (moments.dt.tz_localize(None) if has_zone else moments).to_numpy()
+    found = in_nanoseconds(naive, lambda row: table.where(row, name))
+    return found if has_zone else _in_utc(pd.Series(found), options, table, name).to_numpy()
 
 
 def _form(table: Table, row: int, name: str, text: str) -> tuple[str, re.Match]:

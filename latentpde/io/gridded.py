@@ -18,7 +18,7 @@ from latentpde.errors import DataError, LatentPDEWarning, UsageError
 from latentpde.frame import Axis, Clock, Frame
 from latentpde.grid import Grid
 from latentpde.io.axes import choose_variable, find_axes, is_degrees, regular
-from latentpde.io.clocks import clock_of_dates, clock_of_numbers
+from latentpde.io.clocks import clock_of_dates, clock_of_numbers, in_nanoseconds
 from latentpde.io.columns import ROLES
 from latentpde.io.places import axis_unwrapped
 from latentpde.io.stations import TableOptions, observation_from_table
@@ -260,7 +260,8 @@ def _times(dataset: xr.Dataset, axes, options: TableOptions, origin: str) -> tup
     if values.dtype.kind == "M":
         if np.isnat(values).any():
             raise DataError(f"{origin}: a date in {name!r} is missing")
-        return clock_of_dates(values.astype("datetime64[ns]"), name, options.time_unit)
+        moments = in_nanoseconds(values, lambda row: f"{origin}, {name!r}")
+        return clock_of_dates(moments, name, options.time_unit)
     if values.dtype.kind not in "iuf" or not np.isfinite(values.astype(float)).all():
         kind = type(values.flat[0]).__name__
         mend = "convert its calendar to the usual one" if "Datetime" in kind else "they must be dates or numbers"

@@ -62,6 +62,7 @@ BROKEN = {
     ),
     "short years": (b"x,y,date,v\n0,0,01.05.26,1\n", ["line 2", "four digits"]),
     "no such day": (b"x,y,date,v\n0,0,2026-02-30,1\n", ["line 2, column 'date'", "no such date"]),
+    "a date far away": (b"x,y,date,v\n0,0,2459-05-01,1\n1,1,2026-05-01,2\n", ["line 2, column 'date'", "1678 to 2261"]),
     "months in words": (b"x,y,date,v\n0,0,1 May 2026,1\n", ["line 2", "2026-05-01T06:00"]),
     "seconds since 1970": (b"x,y,t,v\n0,0,1777600000,1\n1,1,1777603600,2\n", ["--time-unit"]),
     "packed": (b"\x1f\x8b\x08\x00rest", ["gzip", "unpack"]),

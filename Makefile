@@ -31,6 +31,7 @@ types: setup ## check types
 results: setup ## draw tables and figures from results/runs, and write the numbers of README and docs
 	$(BIN)/latentpde bench all --draw-only --quiet > /dev/null
 	$(BIN)/python tools/write_results.py
+	$(BIN)/python tools/write_reference.py
 
 docs: .venv/.stamp-docs ## build the documentation, examples run: docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -84,6 +84,13 @@ def test_a_number_that_cannot_be_written_is_refused(text, fragment, copy):
     assert "docs/page.md" in done.stderr
 
 
+def test_the_tables_of_the_reference_are_those_of_the_docstrings():
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "write_reference.py", "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_figures_that_are_kept_are_those_that_pages_show():
     kept = set(re.findall(r"^!/results/figures/(.+)$", (ROOT / ".gitignore").read_text(), re.MULTILINE))
     shown = {

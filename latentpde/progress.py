@@ -49,10 +49,20 @@ def progress(label: str, total: int, *, show: bool = True) -> Iterator[Meter]:
         yield Meter(lambda count: None, lambda what: None)
     elif sys.stderr.isatty():
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(label, total=total)
+        # of a single unit nobody knows how much is done: the bar moves, and the clock says for how long
+        columns = [TaskProgressColumn(), TimeRemainingColumn()] if total > 1 else [TimeElapsedColumn()]
+        shown = (TextColumn("{task.description}"), BarColumn(), *columns)
+        with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(label, total=total if total > 1 else None)
             yield Meter(
                 lambda count: bar.advance(task, count),
                 lambda what: bar.update(task, description=f"{label}: {what}"),

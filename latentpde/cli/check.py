@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from latentpde.cli import reading
-from latentpde.cli.options import AsJson
-from latentpde.errors import UsageError
+from latentpde.cli.options import AsJson, program
+from latentpde.errors import DataError
 
 if TYPE_CHECKING:
     from latentpde.inspection import Findings
@@ -31,30 +31,15 @@ def check(
     separator: reading.Separator = None,
     decimal: reading.Decimal = None,
     encoding: reading.Encoding = None,
-    keep_outliers: Annotated[
-        bool, typer.Option("--keep-outliers", help="Take values as they are that look like gaps, such as -9999.")
-    ] = False,
+    keep_outliers: reading.KeepOutliers = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what a file holds, what will be assumed, what cannot work, and the command to run next."""
+    given = dict(locals())  # all of the above, by their names
     from latentpde.inspection import check as run
     from latentpde.pde import get_family
 
-    options = reading.reading_options(
-        variable=variable,
-        columns=columns,
-        select=select,
-        excluded=excluded,
-        time_unit=time_unit,
-        time_zone=time_zone,
-        date_order=date_order,
-        start=start,
-        rectangle=rectangle,
-        separator=separator,
-        decimal=decimal,
-        encoding=encoding,
-        keep_outliers=keep_outliers or None,
-    )
+    options = reading.reading_options(given) | ({"keep_outliers": True} if keep_outliers else {})
     family = None if pde is None else get_family(pde).name
     found = run(observed, family=family, **options)
     if as_json:
@@ -62,7 +47,7 @@ def check(
     else:
         _show(found, observed)
     if found.obstacles:
-        raise UsageError(f"this cannot work yet: {found.obstacles[0]}")
+        raise DataError(f"this cannot work yet: {found.obstacles[0]}")
 
 
 def _show(found: Findings, path: Path) -> None:
@@ -93,4 +78,4 @@ def _show(found: Findings, path: Path) -> None:
                 console.print(f"  - {escape(sentence)}")
     if not found.obstacles:
         console.print("\n[bold]Run next[/bold]")
-        console.print(f"  {escape(found.command)}")
+        console.print(f"  {escape(program() + found.command.removeprefix('latentpde'))}")

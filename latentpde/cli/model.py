@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,10 @@ Domain = Annotated[
     typer.Option(help="Edges: open, periodic, or y=open,x=periodic. By default what the file says, or open."),
 ]
 Initial = Annotated[
-    str | None, typer.Option(help="Prior of an initial state that is not known: Matern(std=(0.1, 10.0)), PowerLaw().")
+    str | None,
+    typer.Option(
+        help="Prior of an initial state that is not known: Matern(std=(0.1, 10.0)). Or a file with the state."
+    ),
 ]
 Source = Annotated[str | None, typer.Option(help="Prior of the source, as --initial has it; none for no source.")]
 Trend = Annotated[
@@ -49,16 +53,36 @@ def noise_of(text: str | None) -> tuple[float | None, dict[str, Any]]:
     try:
         number = float(text)
     except ValueError:
-        return None, model_settings(noise_std=text)
+        return None, model_settings({"noise_std": text}, ("noise_std",))
     check_range(number, "--noise-std", f"positive and finite, at least {SMALLEST:g}", SMALLEST, LARGEST)
     return number, {}
 
 
-def model_settings(**given: Any) -> dict[str, Any]:
-    """Arguments of `latentpde.reconstruct` from the options above, in words, checked before anything is read; what
-    is not given is left out.
+_FILES = (".nc", ".nc4", ".cdf", ".h5", ".zarr")
 
-    >>> model_settings(domain=" y=open ", bounds=["kappa=0.1:1", "vx=-1:1"], source=None)
+
+def take_initial_state(given: dict[str, Any]) -> dict[str, Any]:
+    """What ``--initial`` says to `latentpde.read`, where it is a file with a state; it is then no prior any more.
+
+    >>> given = {"initial": "u0.nc"}
+    >>> take_initial_state(given), given
+    ({'initial_state': 'u0.nc'}, {'initial': None})
+    """
+    text = given.get("initial")
+    if text is None or not text.lower().rstrip("/").endswith(_FILES):
+        return {}
+    given["initial"] = None
+    return {"initial_state": text}
+
+
+_NAMES = ("domain", "initial", "source", "trend", "velocity", "robust", "bounds", "fixed", "gaussian")
+
+
+def model_settings(given: Mapping[str, Any], names: Sequence[str] = _NAMES) -> dict[str, Any]:
+    """Arguments of `latentpde.reconstruct` from those of a command that are options above, in words, checked before
+    anything is read; what is not given is left out.
+
+    >>> model_settings({"domain": " y=open ", "bounds": ["kappa=0.1:1", "vx=-1:1"], "source": None, "seed": 3})
     {'domain': 'open', 'bounds': {'kappa': (0.1, 1.0), 'vx': (-1.0, 1.0)}}
     """
     from latentpde.errors import UsageError
@@ -66,7 +90,8 @@ def model_settings(**given: Any) -> dict[str, Any]:
     from latentpde.validation import LARGEST
 
     found: dict[str, Any] = {}
-    for name, value in given.items():
+    for name in names:
+        value = given.get(name)
         if value is None or value == []:
             continue
         option = f"--{name.replace('_', '-')}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
 import sys
 from enum import StrEnum
 from typing import Annotated, Any
@@ -81,6 +83,12 @@ def check_range(value: float | None, option: str, wanted: str, low: float, high:
     """Raise `UsageError` where a number is not from ``low`` to ``high``, which ``wanted`` says in words."""
     if value is not None and not low <= value <= high:
         raise UsageError(f"{option} must be {wanted}, got {value}")
+
+
+def program() -> str:
+    """How this program can be called again from here: by its name, or by the path that it was called by."""
+    called = sys.argv[0]
+    return called if os.path.basename(called) == "latentpde" and shutil.which("latentpde") is None else "latentpde"
 
 
 def command_line() -> str:

@@ -127,7 +127,7 @@ def _printed_warnings() -> Iterator[None]:
         def show_line(message, category, *where) -> None:
             if not issubclass(category, LatentPDEWarning):
                 return show(message, category, *where)
-            print(f"warning, {message}", file=sys.stderr)
+            print(f"warning: {message}", file=sys.stderr)
 
         warnings.showwarning = show_line
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -47,25 +48,22 @@ Separator = Annotated[
     str | None, typer.Option(help="Between columns: comma, semicolon, tab, bar.", rich_help_panel=_PANEL)
 ]
 Decimal = Annotated[str | None, typer.Option(help="Mark of decimal fractions: point or comma.", rich_help_panel=_PANEL)]
+KeepOutliers = Annotated[
+    bool, typer.Option("--keep-outliers", help="Take values as they are that look like gaps, such as -9999.")
+]
 Encoding = Annotated[str | None, typer.Option(help="Of a text file that is not UTF-8.", rich_help_panel=_PANEL)]
 
 
-def reading_options(**given: Any) -> dict[str, Any]:
-    """Those that were given, for `latentpde.read`.
+_NAMES = (
+    *("variable", "columns", "select", "excluded", "time_unit", "time_zone", "date_order", "start"),
+    *("separator", "decimal", "encoding"),
+)
 
-    >>> reading_options(columns="x=lon", variable=None)
+
+def reading_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a command's arguments that `latentpde.read` takes and that were given.
+
+    >>> reading_options({"columns": "x=lon", "variable": None, "seed": 3})
     {'columns': 'x=lon'}
     """
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def option_words(given: dict[str, Any]) -> list[str]:
-    """Options of `latentpde.read` as words of a command line.
-
-    >>> option_words({"columns": "x=lon,y=lat", "time_unit": "h"})
-    ['--columns', 'x=lon,y=lat', '--time-unit', 'h']
-    """
-    words = []
-    for name, value in given.items():
-        words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    return words
+    return {name: given[name] for name in _NAMES if given.get(name) is not None}

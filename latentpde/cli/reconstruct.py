@@ -85,9 +85,7 @@ def reconstruct(
     fine_initial: Annotated[
         Path | None, typer.Option(help="NetCDF file with a finer `initial`, in its group `truth` if it has one.")
     ] = None,
-    keep_outliers: Annotated[
-        bool, typer.Option("--keep-outliers", help="Take values as they are that look like gaps, such as -9999.")
-    ] = False,
+    keep_outliers: reading.KeepOutliers = False,
     keep_draws: Annotated[bool, typer.Option("--keep-draws", help="Also write every draw.")] = False,
     holdout: Share = None,
     holdout_groups: WholeStations = False,
@@ -102,6 +100,7 @@ def reconstruct(
     quiet: Quiet = False,
 ) -> None:
     """Reconstruct the whole field from sparse readings."""
+    given = dict(locals())  # all of the above, by their names
     from latentpde.estimators import methods
     from latentpde.estimators.base import DEFAULT_METHOD
     from latentpde.io.files import atomic_path, check_writable
@@ -123,17 +122,8 @@ def reconstruct(
     known_noise, noise_setting = model.noise_of(noise_std)
     for one in time or []:
         check_range(one, "--time", f"finite and not negative, at most {LATEST:g}", 0.0, LATEST)
-    settings = noise_setting | model.model_settings(
-        domain=domain,
-        initial=initial,
-        source=source,
-        trend=trend,
-        velocity=velocity,
-        robust=robust,
-        bounds=bounds,
-        fixed=fixed,
-        gaussian=gaussian,
-    )
+    initial_state = model.take_initial_state(given)
+    settings = noise_setting | model.model_settings(given)
     options = parse_options(method, option or [])
     if twice := [name for name in settings if name in options]:
         raise UsageError(f"{', '.join(twice)} is given twice, as an option of its own and as --option")
@@ -147,20 +137,7 @@ def reconstruct(
         "observed_kind": kind.value if kind else None,
         "keep_outliers": keep_outliers,
     }
-    of_files = reading.reading_options(
-        variable=variable,
-        columns=columns,
-        select=select,
-        excluded=excluded,
-        time_unit=time_unit,
-        time_zone=time_zone,
-        date_order=date_order,
-        start=start,
-        rectangle=rectangle,
-        separator=separator,
-        decimal=decimal,
-        encoding=encoding,
-    )
+    of_files = reading.reading_options(given) | initial_state
     num_draws = num_draws if methods.get(method).has_spread else 1
     call = {
         "method": method,
@@ -235,3 +212,5 @@ def reconstruct(
         if held_out is not None:
             print(held_out.to_text())
         print(f"{len(observation)} case(s) reconstructed by {posterior.method} in {output}")
+        if report is not None:
+            print(f"Open in a browser: {report}")

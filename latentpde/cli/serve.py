@@ -42,6 +42,6 @@ def serve(
         if not quiet:
             print(f"The page is at {address} (Ctrl-C ends it)", flush=True)
             if not settings.is_local and token is None:
-                print("warning, anybody who reaches this address can use it; --token asks for one", flush=True)
+                print("warning: anybody who reaches this address can use it; --token asks for one", flush=True)
 
     run(settings, port, ready)

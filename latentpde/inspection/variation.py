@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentpde.frame import Frame
 from latentpde.observation.listing import Listing
 
 _MOST_READINGS, _NUM_BINS, _FEWEST_PAIRS = 1500, 15, 30
+_LEAST_NOISE = 0.02  # of the field's own variation
 
 
 @dataclass(frozen=True)
@@ -83,3 +85,39 @@ def variation(listing: Listing, seed: int = 0) -> Variation | None:
     nugget, sill = best[2]
     reached = best[1] < 2.5 * h[-1] and sill > 0
     return Variation(float(np.sqrt(nugget)), float(np.sqrt(sill)), best[1] if reached else None)
+
+
+def variation_words(found: Variation | None, frame: Frame, spacing: float, times: np.ndarray) -> dict[str, str]:
+    """What was found, in the user's units.
+
+    Args:
+        found: by `variation`.
+        frame: the user's.
+        spacing: how far apart readings are.
+        times: that were read, each once, in order.
+    """
+    if found is None:
+        return {"noise": "cannot be told beforehand: there are too few readings at one time"}
+    unit = frame.value_unit
+    words = {"noise": f"about {amount(found.noise_std, unit, 2)} (nugget of the variogram)"}
+    if found.noise_std < _LEAST_NOISE * found.std:
+        words["noise"] = "too small to be told beforehand"
+    words["field"] = f"varies by {amount(found.std, unit, 2)}"
+    if found.length is not None:
+        length = amount(found.length, frame.length_unit)
+        words["length"] = f"about {length}; readings are {amount(spacing, frame.length_unit)} apart"
+        if len(times) > 1:
+            speed = found.length / float(np.median(np.diff(times)))
+            unit = f"{frame.length_unit}/{frame.time_unit}" if frame.length_unit and frame.time_unit else ""
+            words["movement"] = f"at {amount(speed, unit, 2)} things move by that length from one time to the next"
+    return words
+
+
+def amount(number: float, unit: str, digits: int = 3) -> str:
+    """A number with its unit, where there is one.
+
+    >>> amount(12.345, "km"), amount(480.04, "km"), amount(0.5, "")
+    ('12.3 km', '480 km', '0.5')
+    """
+    text = f"{number:,.0f}" if 10**digits <= abs(number) < 1e6 else f"{number:.{digits}g}"
+    return f"{text} {unit}".strip()

@@ -58,7 +58,7 @@ def choose_variable(dataset: xr.Dataset, wanted: str | None, aside: tuple[str, .
     found = [
         str(name)
         for name, array in dataset.data_vars.items()
-        if array.dtype.kind in "iuf" and array.ndim >= 1 and name not in named and array.size > 1
+        if array.dtype.kind in "iuf" and array.ndim >= 1 and name not in named and array.size > 1 and not is_flag(array)
     ]
     most = max((len(_spatial(dataset, name)) for name in found), default=0)
     found = [name for name in found if len(_spatial(dataset, name)) == most]
@@ -69,6 +69,11 @@ def choose_variable(dataset: xr.Dataset, wanted: str | None, aside: tuple[str, .
     words = [f"{name} ({', '.join(map(str, dataset[name].dims))})" for name in found]
     shown = ", ".join(words[:6]) + (f" and {len(words) - 6} more" if len(words) > 6 else "")
     raise DataError(f"each of the variables {shown} can be what was read; say which, with --variable {found[0]}")
+
+
+def is_flag(array: xr.DataArray) -> bool:
+    """Whether a variable holds codes, such as a mask or flags of quality, by its CF attributes: no readings."""
+    return bool({"flag_values", "flag_masks", "flag_meanings"} & {*array.attrs})
 
 
 def find_axes(dataset: xr.Dataset, name: str, given: Mapping[str, str]) -> dict[str, str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from latentpde.errors import DataError, UsageError
+from latentpde.errors import DataError, LatentPDEWarning, UsageError
 from latentpde.frame import Excluded, Frame
 from latentpde.io.axes import choose_variable, find_axes
 
 if TYPE_CHECKING:
     import xarray as xr
+
+_MASKS = re.compile(r"land|lsm|mask")  # in names of variables
 
 
 def excluded_areas(mask: xr.DataArray, frame: Frame, *, inverted: bool = False) -> Excluded:
@@ -72,4 +76,26 @@ def find_mask(
         known = "" if dataset is None else f"; the data have {', '.join(map(str, dataset.data_vars))}"
         raise UsageError(f"excluded areas are a variable of the data or a file of a mask; there is no {text!r}{known}")
     mask = open_dataset(path)
-    return mask[choose_variable(mask, name or None)], inverted
+    only = str(next(iter(mask.data_vars))) if len(mask.data_vars) == 1 else None
+    return mask[choose_variable(mask, name or only)], inverted
+
+
+def notice_masks(dataset: xr.Dataset, name: str) -> None:
+    """Warn of a mask in a dataset that nobody asked to leave out: whether it means that is for the user to say.
+
+    Args:
+        dataset: as it was found; nothing of it is read.
+        name: of the variable that was read.
+    """
+    for other, array in dataset.data_vars.items():
+        is_part = array.ndim >= 2 and {*array.dims} <= {*dataset[name].dims}
+        if other == name or not is_part or array.dtype.kind not in "biu" or not _MASKS.search(str(other).lower()):
+            continue
+        meanings = str(array.attrs.get("flag_meanings", ""))
+        says = f" ({meanings})" if meanings else ""
+        warnings.warn(
+            f"the data also hold {str(other)!r}{says}, which looks like a mask: to leave the cells out where it is 1, "
+            f"pass --excluded {other}; where it is 0, --excluded ~{other}",
+            LatentPDEWarning,
+            stacklevel=3,
+        )

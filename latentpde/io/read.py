@@ -14,9 +14,10 @@ from latentpde.io.axes import choose_variable
 from latentpde.io.columns import parse_columns
 from latentpde.io.dates import DateOptions
 from latentpde.io.delimited import read_delimited
-from latentpde.io.excluded import excluded_areas, find_mask
+from latentpde.io.excluded import excluded_areas, find_mask, notice_masks
 from latentpde.io.files import check_readable
 from latentpde.io.gridded import MOST_CELLS, observation_from_grid
+from latentpde.io.initial import with_initial
 from latentpde.io.netcdf import read_groups
 from latentpde.io.observations import observation_from_dataset
 from latentpde.io.readings import GROUP, readings_from_dataset
@@ -58,6 +59,7 @@ class ReadOptions:
     times: tuple[float, ...] | None = None
     extent: tuple[float, float] | None = None
     fine_initial: Any = None
+    initial_state: Any = None
 
     def of_table(self) -> TableOptions:
         """Those that tables and grids share."""
@@ -107,8 +109,9 @@ def read(
 
             ``noise_std``: standard deviation of the readings' noise. ``family``: the PDE. ``domain``: the edges.
             ``observed_kind``: ``pooled``, ``point`` or ``lowres-solve``. ``keep_outliers``: take values as they are
-            that look like gaps. ``times``, ``extent``, ``fine_initial``: of a file in the layout of ``cases.nc``, see
-            `latentpde.io.observations.observation_from_dataset`.
+            that look like gaps. ``initial_state``: of a table, a file with the state that the field starts from, on a
+            grid in the table's coordinates. ``times``, ``extent``, ``fine_initial``: of a file in the layout of
+            ``cases.nc``, see `latentpde.io.observations.observation_from_dataset`.
     """
     unknown = sorted({*options} - {f.name for f in fields(ReadOptions)})
     if unknown:
@@ -201,8 +204,9 @@ def _needed(dataset: xr.Dataset, asked: ReadOptions) -> xr.Dataset:
     dataset = selected(dataset, parse_selection(asked.select))
     columns = parse_columns(asked.columns)
     sigma, excluded = columns.get("sigma"), str(asked.excluded or "").removeprefix("~")
-    aside = tuple(name for name in (sigma, excluded) if name)
-    name = choose_variable(dataset, asked.variable or columns.get("value"), aside)
+    name = _chosen(dataset, asked)
+    if asked.excluded is None:
+        notice_masks(dataset, name)
     wanted = [other for other in (name, sigma, excluded) if other in dataset.data_vars]
     for other in wanted:
         if dataset[other].size > MOST_CELLS:
@@ -214,6 +218,13 @@ def _needed(dataset: xr.Dataset, asked: ReadOptions) -> xr.Dataset:
     near = [v for v in dataset.data_vars if v not in wanted and {*dataset[v].dims} <= {*dataset[name].dims}]
     places = [v for v in near if v in columns.values() or (dataset[v].ndim <= 2 and _is_place(dataset[v]))]
     return dataset[[*wanted, *places]]
+
+
+def _chosen(dataset: xr.Dataset, asked: ReadOptions) -> str:
+    """The name of the variable that was read."""
+    columns = parse_columns(asked.columns)
+    aside = (columns.get("sigma", ""), str(asked.excluded or "").removeprefix("~"))
+    return choose_variable(dataset, asked.variable or columns.get("value"), tuple(name for name in aside if name))
 
 
 def _is_place(array: xr.DataArray) -> bool:
@@ -237,6 +248,11 @@ def _is_ours(dataset: xr.Dataset, asked: ReadOptions) -> bool:
 
 
 def _of_dataset(dataset: xr.Dataset, asked: ReadOptions, origin: str = "the dataset", cut: bool = False) -> Observation:
+    if asked.initial_state is not None:
+        raise UsageError(
+            "an initial state of its own is for a table of stations; a dataset holds it as a variable initial, or as "
+            "its first snapshot"
+        )
     if _is_ours(dataset, asked):
         return observation_from_dataset(
             dataset,
@@ -255,6 +271,8 @@ def _of_dataset(dataset: xr.Dataset, asked: ReadOptions, origin: str = "the data
         mask = find_mask(asked.excluded, dataset, _open_dataset)
         own = [n for n in dataset.data_vars if mask[0].identical(dataset[n])]
         dataset = dataset.drop_vars(own)
+    elif not cut:
+        notice_masks(dataset, _chosen(dataset, asked))
     return observation_from_grid(
         dataset,
         asked.of_table(),
@@ -273,7 +291,10 @@ def _of_table(table: Table, asked: ReadOptions) -> Observation:
             raise UsageError("variable and columns name two columns of what was read; give one of them")
         options = TableOptions(**{**options.__dict__, "columns": {**options.columns, "value": asked.variable}})
     mask = None if asked.excluded is None else find_mask(asked.excluded, None, _open_dataset)
-    return observation_from_table(table, options, None if mask is None else _areas(*mask))
+    observation = observation_from_table(table, options, None if mask is None else _areas(*mask))
+    if asked.initial_state is None:
+        return observation
+    return with_initial(observation, asked.initial_state, _open_dataset)
 
 
 def _corners(rectangle: str | Sequence[float] | None) -> tuple[float, float, float, float] | None:

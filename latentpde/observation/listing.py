@@ -60,7 +60,7 @@ class Listing:
         else:
             times = observation.reading_times[case][mask]
         frame, names = observation.frame or Frame(), None
-        if frame.places is not None and observation.reading_times is not None:
+        if frame.places is not None and observation.positions is not None:
             names = tuple(frame.places[i] for i in where[:, 1].tolist())
         return cls(
             observation.values[case][mask].numpy(),

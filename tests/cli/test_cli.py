@@ -194,5 +194,5 @@ def test_reconstruct_warns_of_readings_that_nothing_explains(run, case_file, tmp
         "reconstruct", case_file, "--noise-std", "0.01", "--num-modes", "1", "-o", output, "--report", page
     )
     assert code == 0
-    assert "warning, case 0: The readings are not explained" in err
+    assert "warning: case 0: The readings are not explained" in err
     assert "The readings are not explained" in page.read_text()

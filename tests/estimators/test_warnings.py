@@ -73,7 +73,7 @@ def test_the_program_prints_a_warning_once(run, tmp_path):
         code, out, err = run("reconstruct", tmp_path / "cases.nc", "--method", method, "-o", tmp_path / "out.nc")
         assert code == 0
         assert (out + err).count("their misfit is") == 1
-        assert "warning, case 0: The re" in err
+        assert "warning: case 0: The re" in err
         assert "LatentPDEWarning" not in err
 
 

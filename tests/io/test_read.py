@@ -268,3 +268,49 @@ def test_a_table_says_what_each_reading_is_of_and_where_the_walls_are(tmp_path):
     path.write_text("\n".join([*rows, "1,1,1,0.1,flux"]))
     with pytest.raises(DataError, match="'field' or of the 'source', found 'flux'"):
         lp.read(path)
+
+
+def test_stations_beside_an_initial_state_in_a_file(tmp_path, run):
+    """The layout of sensors and a start of `cases.nc`, from a table and a file in degrees."""
+    lat, lon = np.arange(49.0, 51.0, 0.25), np.arange(7.0, 10.0, 0.25)
+    start = np.sin(3 * lon) + np.cos(2 * lat[:, None])
+    state = xr.Dataset({"no2": (("lat", "lon"), start)}, {"lat": lat, "lon": lon})
+    state.isel(lat=slice(None, None, -1)).assign_coords(lon=lon % 360).to_netcdf(tmp_path / "u0.nc", engine="h5netcdf")
+    table = pd.DataFrame(
+        {"station": list("abcd") * 2, "lat": [49.5, 50.0, 50.25, 49.75] * 2, "lon": [8.0, 8.5, 9, 9.5] * 2}
+    )
+    table = table.assign(date=np.repeat(TIME, 4), no2=rng.standard_normal(8)).drop(index=5)
+    found = lp.read(table, initial_state=tmp_path / "u0.nc")
+    np.testing.assert_allclose(found.initial[0], start)
+    assert found.times.tolist() == [0.0, 6.0]
+    assert found.mask[0].tolist() == [[True] * 4, [True, True, False, True]]  # from south to north
+    at = found.frame.to_user(*found.positions[0].T.numpy())
+    listing = dict(zip(found.frame.places, zip(*at, strict=True), strict=True))
+    np.testing.assert_allclose(listing["c"], (50.25, 9.0))
+    cells = found.frame.to_user(*(c.numpy() for c in found.grid.coordinates()))
+    np.testing.assert_allclose(cells[0], lat)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    quick = ["--noise-std", "0.1", "--num-modes", "0", "--method", "map", "-O", "num_steps=2", "--resolution", "16"]
+    where = [tmp_path / "a.csv", "--initial", tmp_path / "u0.nc", "-o", tmp_path / "out.nc"]
+    code, _, err = run("reconstruct", *where, "--pde", "advection-diffusion", "--domain", "periodic", *quick)
+    assert code == 0, err
+    with xr.open_dataset(tmp_path / "out.nc") as out:
+        assert out["mean"].dims == ("lat", "lon")
+    for change, words in (
+        (lambda d: d.rename(lat="y", lon="x"), "both be in degrees"),
+        (lambda d: d.expand_dims(level=[1, 2]), "alone"),
+        (lambda d: d.assign_coords(lon=lon**2), "evenly spaced"),
+        (lambda d: d.assign_coords(lon=lon + 50), "outside"),
+    ):
+        with pytest.raises(lp.DataError, match=words):
+            lp.read(table, initial_state=change(state)["no2"])
+    with pytest.raises(lp.UsageError, match="for a table"):
+        lp.read(grid(), initial_state=tmp_path / "u0.nc")
+
+
+def test_dates_that_nanoseconds_cannot_tell_are_refused():
+    """Found by atheris: numpy would take them for other dates in silence."""
+    far = np.array(["2506-02-06", "2506-02-07"], dtype="datetime64[s]")
+    for lat in (LAT, LAT**2):  # evenly spaced or not
+        with pytest.raises(lp.DataError, match="1678 to 2261"):
+            lp.read(grid().assign_coords(time=far, lat=lat / 40))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 CRS = "crs"
 #: Variables of the field itself, in the user's unit, and of the source, in that per unit of time.
 _FIELDS, _SOURCES = ("mean", "std", "quantiles", "draws"), ("source_mean", "source_std")
+_TEMPERATURES = ("K", "kelvin", "degree_Celsius", "celsius", "degree_C", "degrees_C")
 _CF_UNITS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds"}
 
 
@@ -111,6 +112,8 @@ def _with_units(dataset: xr.Dataset, frame: Frame, family: str | None) -> xr.Dat
                 attributes["units"] = _spelt(frame.value_unit)
             if (standard := frame.value_attributes.get("standard_name")) and frame.value_unit:
                 attributes["standard_name"] = standard if name != "std" else f"{standard} standard_error"
+            if _spelt(frame.value_unit) in _TEMPERATURES:  # CF-1.11 wants to know of each whether 0 is 0
+                attributes["units_metadata"] = f"temperature: {'difference' if name == 'std' else 'on_scale'}"
     per_time = {0: "", 1: f" {frame.time_unit}-1", 2: f" {frame.time_unit}-2"}
     chosen = get_family(family) if family else None
     if chosen is not None and frame.value_unit and (frame.time_unit or not chosen.order):

@@ -126,6 +126,7 @@ def test_results_come_in_the_users_coordinates(tmp_path):
         assert bool((np.diff(out["lat"]) < 0).all())
         assert out["time"].values == TIME[-1]
         assert out["mean"].attrs["units"] == "K"
+        assert out["std"].attrs["units_metadata"] == "temperature: difference"
         assert out["mean"].attrs["standard_name"] == "air_temperature"
         assert out[out["mean"].attrs["grid_mapping"]].attrs["grid_mapping_name"] == "latitude_longitude"
         assert out["lat"].attrs["standard_name"] == "latitude"

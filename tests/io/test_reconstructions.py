@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 import latentpde
+import latentpde as lp
 from latentpde import Latent, Observation
 from latentpde.estimators.base import decoder_for, reconstruct
 from latentpde.grid import unpool_spectrum
@@ -114,3 +116,21 @@ def test_diagnostics_are_variables_with_and_without_a_case_axis(cases, tmp_path)
         assert out["diagnostic_trusted"].dtype == bool
     restarts = reconstruct(cases, method="map", num_steps=1).summary(8)["diagnostic_residual_of_restarts"]
     assert restarts.dims == ("case", "residual_of_restarts_1")
+
+
+def test_the_cf_checker_finds_nothing(tmp_path):
+    runner = pytest.importorskip("compliance_checker.runner")
+    lat, lon = np.array([52.0, 51.0, 50.0]), np.array([8.0, 9.0, 10.0, 11.0])
+    time = np.array(["2026-05-01T00", "2026-05-01T06"], dtype="datetime64[ns]")
+    attributes = {"units": "K", "standard_name": "air_temperature"}
+    values = 280 + np.random.default_rng(0).standard_normal((2, 3, 4))
+    data = xr.Dataset({"t2m": (("time", "lat", "lon"), values, attributes)}, {"time": time, "lat": lat, "lon": lon})
+    known = {"noise_std": 0.1, "initial": "Matern(1.0, 100.0)", "num_modes": 0, "sweep": 16, "target": 4}
+    posterior = lp.reconstruct(lp.read(data), "heat", num_draws=2, num_spread_draws=4, **known)
+    posterior.to_netcdf(tmp_path / "out.nc", 8)
+    runner.CheckSuite.load_all_available_checkers()
+    report = tmp_path / "report.txt"
+    passed, _ = runner.ComplianceChecker.run_checker(
+        str(tmp_path / "out.nc"), ["cf:1.11"], 0, "strict", output_filename=str(report), output_format="text"
+    )
+    assert passed, report.read_text()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +16,7 @@ from latentpde.errors import DataError, UsageError
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that replaces it when the block ends well, and vanishes when it does not.
 
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> with atomic_path(folder / "page.html") as temporary:
     ...     _ = temporary.write_text("<p>done</p>")
@@ -24,11 +25,10 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """
     check_writable(path)
     path = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
-    with disk_errors(path):
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name[:64]}.{secrets.token_hex(8)}.part")
     try:
+        with disk_errors(path):  # only here, where an interrupt just afterwards does not leave it behind
+            temporary.touch(0o600, exist_ok=False)
         yield temporary
         with disk_errors(path):
             temporary.chmod(0o666 & ~_umask())

@@ -56,7 +56,7 @@ Encoding = Annotated[str | None, typer.Option(help="Of a text file that is not U
 
 _NAMES = (
     *("variable", "columns", "select", "excluded", "time_unit", "time_zone", "date_order", "start"),
-    *("separator", "decimal", "encoding"),
+    *("separator", "decimal", "encoding", "rectangle"),
 )
 
 

@@ -85,6 +85,8 @@ def readings_from_dataset(dataset: xr.Dataset) -> Observation:
         for name, array in dataset.variables.items():
             if name in names:
                 found[str(name)] = torch.from_numpy(np.array(array.values))
+        if found.get("of_source") is not None:
+            found["of_source"] = found["of_source"] != 0
         values = found["values"].double()
         found["mask"] = checked_mask(found["mask"].numpy(), values)
         found["times"] = checked_times(found["times"].numpy())

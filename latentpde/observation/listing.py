@@ -77,6 +77,22 @@ class Listing:
         """Which readings are of the field: by their numbers."""
         return np.arange(len(self)) if self.of_source is None else np.flatnonzero(~self.of_source)
 
+    def of_the_field(self) -> Listing:
+        """Without readings of the source, whose unit is another; all where there are no others.
+
+        >>> from latentpde.observation import Observation
+        >>> table = Observation.from_table([1.0, 2.0], y=[0, 3], x=[0, 5], reads=["field", "source"])
+        >>> Listing.of(table).of_the_field().values
+        array([1.])
+        """
+        kept = self.of_field
+        if self.of_source is None or not len(kept):
+            return self
+        numbers = np.unique(self.stations[kept], return_inverse=True)[1].reshape(-1)
+        names = None if self.names is None else tuple(self.names[i] for i in kept)
+        columns = (self.values[kept], self.points[kept], self.times[kept], self.noise_std[kept])
+        return Listing(*columns, numbers, names)
+
     def __len__(self) -> int:
         return len(self.values)
 

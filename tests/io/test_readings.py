@@ -82,3 +82,14 @@ def test_a_group_that_is_something_else_is_refused(tmp_path):
     broken = readings_to_dataset(cells()).assign_attrs(observation='{"grid": 3}')
     with pytest.raises(lp.DataError, match="not as latentpde writes it"):
         readings_from_dataset(broken)
+
+
+def test_what_readings_are_of_and_their_walls_come_back():
+    readings = Observation.from_table(
+        [1.0, 2.0, 3.0], y=[0.1, 0.2, 0.8], x=[0.5, 0.6, 0.7], reads=["field", "source", "field"],
+        grid=lp.Grid((4, 4)), domain="y=dirichlet(1,2),x=neumann",
+    )  # fmt: skip
+    back = readings_from_dataset(readings_to_dataset(readings))
+    assert back.of_source.dtype == torch.bool
+    assert back.of_source.equal(readings.of_source)
+    assert back.domain == readings.domain

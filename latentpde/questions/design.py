@@ -256,7 +256,9 @@ class _Design:
         """Some components of the target and some candidates, under as many nodes as the time allows."""
         at_asked = None if self._target == "coefficients" else self._places(self._asked, self._target == "source")
         at_points = self._places(self._points_at[few])
-        means = torch.cat([self._wanted @ components, _means(self._posterior, self._case, self._points_at[few])], dim=1)
+        means = torch.cat(
+            [_centred(self._wanted) @ components, _means(self._posterior, self._case, self._points_at[few])], dim=1
+        )
         num_readings, num = len(self._model.likelihood.values), means.shape[1]
         operations = 2 * self._points[0].shape[1] * (num_readings + num + len(self._asked)) * (num_readings + num)
         nodes = self._nodes(max(_FEWEST_NODES, min(_NODES, int(_OPERATIONS / operations))))
@@ -271,39 +273,27 @@ class _Design:
         return Lookahead(means[: len(nodes)], covariance, components.shape[1], noise_std)
 
     def choose(self, num: int, noise_std: float) -> _Chosen:
-        """Candidates one after another: the likely ones by the best linear estimate, and of those, unless they are too
-        many, the ones that leave least."""
+        """Candidates one after another: the likely ones by the best linear estimate, of those the ones that leave least
+        as far as that can be told, and the rest by the linear estimate again, which also says what they explain."""
         linear, likely = self._greedy(num, noise_std)
         if num > _MOST_LOOKAHEAD:
             return linear
-        few, components = np.array(sorted(likely)), _components(self._among)
-        ahead = self.lookahead(few, noise_std, components)
-        left, before = ahead.greedy(num), ahead.of_targets
-        rest = (self.of_target - ((components @ (components.T @ self._among @ components)) * components).sum(1)).clamp(
-            min=0
-        )
-        total = float(before.trace() + rest.sum())
-        of_places = [((components @ among) * components).sum(1) + rest for among in (before, left.covariance)]
-        return _Chosen(
-            chosen=[int(few[i]) for i in left.chosen],
-            explained=[(float(before.trace()) - variance) / max(total, 1e-300) for variance in left.variance],
-            first=linear.first,
-            before=torch.sqrt(of_places[0].clamp(min=0)).numpy(),
-            after=torch.sqrt(of_places[1].clamp(min=0)).numpy(),
-        )
+        few = np.array(sorted(likely))
+        ahead, _ = self.lookahead(few, noise_std, _components(self._among)).greedy(num)
+        return self._greedy(num, noise_std, few[ahead].tolist())[0]
 
-    def _greedy(self, num: int, noise_std: float) -> tuple[_Chosen, set[int]]:
-        """By the best linear estimate, and those that come next at each step as well."""
+    def _greedy(self, num: int, noise_std: float, given: Sequence[int] = ()) -> tuple[_Chosen, set[int]]:
+        """By the best linear estimate, after some that are given, and those that come next at each step as well."""
         cross, variance, total = self.cross.clone(), self.variance.clone(), float(self.of_target.sum())
         gone, gains, chosen, explained, first = torch.zeros_like(self.of_target), [], [], [], np.zeros(0)
         likely, at_once = set[int](), min(len(variance), max(1, _SHORTLIST // num))
-        for _ in range(num):
+        for step in range(num):
             drop = (cross**2).sum(0) / (variance.clamp(min=0) + noise_std**2)
             if not len(first):
                 first = (drop / max(total, 1e-300)).numpy()
             drop[chosen] = -1.0  # one reading at one place and time
             likely |= set(drop.topk(at_once).indices.tolist())
-            best = int(drop.argmax())
+            best = given[step] if step < len(given) else int(drop.argmax())
             likely.add(best)
             column = self.column(best) - sum(gain * gain[best] for gain in gains)
             scale = torch.sqrt(variance[best].clamp(min=0) + noise_std**2)

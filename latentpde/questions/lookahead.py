@@ -8,7 +8,8 @@ of the nodes by Bayes' rule, :math:`w_i \propto p(y \mid \theta_i)`; so the vari
 .. math:: \sum_i w_i \big( \mathrm{var}_i(u \mid y) + m_i(y)^2 \big) - \Big( \sum_i w_i\, m_i(y) \Big)^2,
 
 averaged over draws of :math:`y`. Unlike the best linear estimate it sees what a reading tells of coefficients that the
-field depends on in a curved way, or that have several modes. All candidates are tried on the same draws.
+field depends on in a curved way, or that have several modes. All candidates are tried on the same draws. A few nodes
+stand for all coefficients only while readings do not single one of them out, so the choice ends where they do.
 """
 
 from __future__ import annotations
@@ -20,24 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 NUM_DRAWS = 256
-
-
-@dataclass(frozen=True, eq=False)
-class Left:
-    """Candidates one after another, and what they leave of the target.
-
-    >>> Left([3], [0.5], torch.eye(1)).chosen
-    [3]
-
-    Args:
-        chosen: numbers of the candidates.
-        variance: that is left of all targets together after each.
-        covariance: of the targets after the last.
-    """
-
-    chosen: list[int]
-    variance: list[float]
-    covariance: Float[Tensor, "target target2"]
+_LEAST_SHARE = 0.1  # of the nodes that carry the weight, on average over draws; with fewer, they are too coarse
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +29,9 @@ class Lookahead:
     """Target and candidates under each of some nodes, which are equally likely.
 
     >>> same = torch.ones(1, 2, 2).double()
-    >>> left = Lookahead(torch.zeros(1, 2).double(), same, num_targets=1, noise_std=1.0).greedy(1)
-    >>> round(left.variance[0], 6)  # the one candidate reads the target itself, with noise of the same variance
-    0.5
+    >>> chosen, left = Lookahead(torch.zeros(1, 2).double(), same, num_targets=1, noise_std=1.0).greedy(1)
+    >>> chosen, round(left[0], 6)  # the one candidate reads the target itself, with noise of the same variance
+    ([0], 0.5)
 
     Args:
         mean: of the targets, then of the field at the candidates, under each node.
@@ -61,24 +45,6 @@ class Lookahead:
     num_targets: int
     noise_std: float
 
-    @property
-    def of_targets(self) -> Float[Tensor, "target target2"]:
-        """Covariance of the targets, before any reading."""
-        weight = torch.full((1, len(self.mean)), 1 / len(self.mean), dtype=torch.float64)
-        return self._mixed(weight, self.mean[None], self.covariance)
-
-    def _mixed(
-        self,
-        weight: Float[Tensor, "draw node"],
-        mean: Float[Tensor, "draw node place"],
-        covariance: Float[Tensor, "node place place2"],
-    ) -> Float[Tensor, "target target2"]:
-        """Covariance of the targets under all nodes, averaged over draws."""
-        k = self.num_targets
-        centred = mean[..., :k] - (weight[..., None] * mean[..., :k]).sum(1, keepdim=True)
-        between = torch.einsum("ri,ria,rib->ab", weight, centred, centred) / len(weight)
-        return between + torch.einsum("i,iab->ab", weight.mean(0), covariance[:, :k, :k])
-
     def draw(self, num: int, seed: int) -> Float[Tensor, "draw candidate"]:
         """Readings of all candidates at once, as the posterior predicts them."""
         k, generator = self.num_targets, torch.Generator().manual_seed(seed)
@@ -91,8 +57,9 @@ class Lookahead:
         normals = torch.randn((num, factor.shape[-1]), dtype=torch.float64, generator=generator)
         return self.mean[node, k:] + (factor[node] @ normals[..., None])[..., 0]
 
-    def greedy(self, num: int, *, num_draws: int = NUM_DRAWS, seed: int = 0) -> Left:
-        """Each candidate after the ones before it, that which leaves least.
+    def greedy(self, num: int, *, num_draws: int = NUM_DRAWS, seed: int = 0) -> tuple[list[int], list[float]]:
+        """Each candidate after the ones before it, that which leaves least, and what is left of the variance of all
+        targets then; fewer than asked for where readings single nodes out.
 
         Args:
             num: how many.
@@ -110,13 +77,16 @@ class Lookahead:
             left = _left(covariance[:, :k], mean[:, :, :k], spread, surprise, torch.softmax(after, 1), k)
             left[chosen] = torch.inf  # one reading at one place and time
             best = int(left.argmin())
+            effective = 1 / (torch.softmax(after[:, :, best], 1) ** 2).sum(1)
+            if float(effective.mean()) < _LEAST_SHARE * len(self.mean):
+                break
             gain = covariance[:, :, k + best] / spread[:, best, None]
             mean = mean + gain * surprise[:, :, best, None]
             covariance = covariance - gain[:, :, None] * covariance[:, None, :, k + best]
             log_weight = after[:, :, best]
             chosen.append(best)
             variance.append(float(left[best]))
-        return Left(chosen, variance, self._mixed(torch.softmax(log_weight, 1), mean, covariance))
+        return chosen, variance
 
 
 def _left(

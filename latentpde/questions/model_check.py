@@ -124,6 +124,18 @@ def check_model(posterior: Posterior, *, seed: int = 0) -> ModelCheck:
     return ModelCheck(replace(posterior, diagnostics={**posterior.diagnostics, **notes}))
 
 
+def model_sentences(posterior: Posterior, case: int = 0) -> list[str]:
+    """What `check_model` found for one case of a posterior that it gave, in words; nothing where it was not asked.
+
+    Args:
+        posterior: of any method.
+        case: its number, from 0.
+    """
+    if not isinstance(posterior, ExactPosterior) or "log_odds_gaussian_process" not in posterior.diagnostics:
+        return []
+    return ModelCheck(posterior).sentences(case)
+
+
 def physics_free(posterior: ExactPosterior, case: int = 0) -> PhysicsFree | None:
     """A Gaussian process without physics for the readings of a case, with the model's noise, trend and initial state;
     ``None`` where there are too many, or some are of the source."""

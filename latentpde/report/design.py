@@ -51,18 +51,22 @@ def plot_suggestion(suggestion: Suggestion) -> Figure:
         axes.plot(x, y, "o", color="white", markeredgecolor="#222222", markersize=3.5, label="read so far")
         own = np.flatnonzero(chosen_times == time)
         y, x = shown(places[suggestion.chosen[own]])
-        axes.plot(x, y, "o", color=PALETTE[1], markeredgecolor="white", markersize=13, label="suggested")
-        for number, at_y, at_x in zip(own + 1, y, x, strict=True):
-            axes.text(at_x, at_y, str(number), ha="center", va="center", color="white", fontsize=8.5, weight="bold")
+        for rank, (number, at_y, at_x) in enumerate(zip(own + 1, y, x, strict=True)):  # the first lies on top
+            above, label = 3 + 2 * (len(own) - rank), "suggested" if rank == 0 else None
+            round_mark = {"color": PALETTE[1], "markeredgecolor": "white", "markersize": 12, "zorder": above}
+            axes.plot([at_x], [at_y], "o", label=label, **round_mark)
+            bold = {"ha": "center", "va": "center", "color": "white", "fontsize": 8, "weight": "bold"}
+            axes.text(at_x, at_y, str(number), zorder=above + 1, **bold)
         words = f"{time:g}" if frame is None else str(frame.times_to_user(np.array([time]))[0])
         name_panel(axes, f"time {words}")
         axes.set_xlabel("x" if frame is None else frame.x.name)
         axes.set_ylabel("y" if frame is None else frame.y.name)
         axes.set_aspect("equal")
+        axes.margins(0.03)
         axes.xaxis.set_major_locator(round_ticks(5))
         axes.yaxis.set_major_locator(round_ticks(5))
     assert drawn is not None
     bar = figure.colorbar(drawn, ax=panels, shrink=0.85)
-    bar.set_label(f"variance of the {suggestion.target} that one reading explains, %")
+    bar.set_label(f"% of the variance ({suggestion.target}) that a reading explains")
     panels[0].legend(loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=2, fontsize=8.5, frameon=False)
     return figure

@@ -26,6 +26,7 @@ from latentpde.posterior import PDEPosterior, Posterior, Resolution
 from latentpde.posterior.summary import Summary
 from latentpde.questions.identifiability import identifiability, parameter_samples
 from latentpde.report import charts, tables, words
+from latentpde.report.equation import equation_found
 from latentpde.report.fields import CaseFields, case_fields, psd_figure
 from latentpde.report.film import Film, make_film, packed
 from latentpde.report.knowledge import knowledge_sentences, plot_corner
@@ -175,6 +176,7 @@ def _case(
             for one in tables.parameters(posterior, case)
         ],
         "knowledge": _knowledge(posterior, case, alone),
+        "equation": equation_found(posterior, case),
         "source": _source(posterior, case, film),
         "fit": _fit(posterior, case, odd),
         "assumptions": words.assumptions(posterior, case),

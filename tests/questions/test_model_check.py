@@ -1,5 +1,6 @@
 """Comparisons of the model with a Gaussian process without physics, and with its initial state turned."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import torch
 from torch.distributions import MultivariateNormal
 
 import latentpde as lp
+from latentpde.cli import main
 from latentpde.errors import no_warnings
 from latentpde.questions.mistakes import likeliest_shifts
 from latentpde.questions.model_check import physics_free
@@ -160,3 +162,19 @@ def test_what_cannot_be_compared_is_said():
         lp.check_model(lp.reconstruct(cases, method="map", num_steps=2))
     with pytest.raises(lp.UsageError, match="1,000"):
         process(1002)
+
+
+def test_the_command_prints_the_odds_for_programs(tmp_path, capsys):
+    cases = lp.simulate("klein_gordon", num=1, seed=5, shape=(16, 16), num_modes=2, sparsity=0.4)
+    cases.to_netcdf(tmp_path / "waves.nc")
+    arguments = ["reconstruct", tmp_path / "waves.nc", "-o", tmp_path / "out.nc", "--pde", "klein_gordon,telegraph"]
+    arguments += ["--fixed", "cx=1.0", "--fixed", "cy=1.0", "--fixed", "c=1.0", "--resolution", "8", "--num-draws", "2"]
+    with no_warnings(), pytest.raises(SystemExit) as leaving:
+        main([str(a) for a in [*arguments, "--check-model", "--json", "-q"]])
+    assert not leaving.value.code
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["families"]) == {"klein_gordon", "telegraph"}
+    assert sum(one["probability"] for one in found["families"].values()) == pytest.approx(1, abs=1e-3)
+    (record,) = found["model_check"]
+    assert isinstance(record["log_odds_gaussian_process"], float)
+    assert len(record["sentences"]) == 2

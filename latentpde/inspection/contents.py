@@ -30,6 +30,11 @@ def contents(observation: Observation, listing: Listing, frame: Frame, times: np
         found["cases"] = f"{observation.num_cases}; what follows is of the first"
     low, high = float(listing.values.min()), float(listing.values.max())
     found["values"] = f"{low:.4g} to {high:.4g}, mean {listing.values.mean():.4g}, std {listing.values.std():.3g}"
+    if observation.of_source is not None:
+        own = observation.values[0][observation.of_source[0] & observation.mask[0]]
+        found["of the source"] = f"{len(own):,} more, {float(own.min()):.4g} to {float(own.max()):.4g}"
+        if listing.of_source is not None:
+            found["of the source"] = "all of these readings"
     return found
 
 

@@ -76,7 +76,7 @@ def check(data: Any, *, family: str | None = None, **options: Any) -> Findings:
         warnings.simplefilter("always", LatentPDEWarning)
         observation = read(data, family=family, **options)
     notes = [str(one.message) for one in caught if issubclass(one.category, LatentPDEWarning)]
-    listing, frame = Listing.of(observation), observation.frame or Frame()
+    listing, frame = Listing.of(observation).of_the_field(), observation.frame or Frame()
     times = np.unique(listing.times)
     chosen = family or observation.family or ("advection_diffusion" if len(times) > 1 else "screened_poisson")
     found = variation(listing)

@@ -315,3 +315,13 @@ def test_dates_that_nanoseconds_cannot_tell_are_refused():
     for lat in (LAT, LAT**2):  # evenly spaced or not
         with pytest.raises(lp.DataError, match="1678 to 2261"):
             lp.read(grid().assign_coords(time=far, lat=lat / 40))
+
+
+def test_a_check_tells_readings_of_the_source_apart():
+    from latentpde.inspection import check
+
+    table = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [0.0, 2.0, 1.0, 3.0], "heat": [20.0, 21.0, 22.0, 0.1]})
+    found = check(table.assign(reads=["field", "field", "field", "source"]), family="poisson")
+    assert found.contents["readings"].startswith("3 of heat")
+    assert found.contents["values"].startswith("20 to 22")
+    assert found.contents["of the source"] == "1 more, 0.1 to 0.1"

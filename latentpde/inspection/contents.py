@@ -20,8 +20,9 @@ def contents(observation: Observation, listing: Listing, frame: Frame, times: np
     """How many readings of what."""
     unit = f" ({frame.value_unit})" if frame.value_unit else ""
     places = int(listing.stations.max()) + 1
-    when = "" if len(times) == 1 else f" and {len(times)} times"
-    where = f"at {places:,} places" if observation.positions is not None else f"in {places:,} cells"
+    cells = observation.positions is None
+    when = "" if len(times) == 1 else f"{' at' if cells else ' and'} {len(times)} times"
+    where = f"in {places:,} cells" if cells else f"at {places:,} places"
     found = {"readings": f"{len(listing):,} of {frame.value}{unit}, {where}{when}"}
     if observation.positions is None:
         ny, nx = observation.grid.shape

@@ -112,7 +112,7 @@ class Holdout:
         of = {"readings": "", "stations": " of whole stations", "groups": " of whole groups"}[self.by]
         own = self.scores.loc[self.method]
         rivals = self.scores.drop(index=self.method)
-        best = rivals["rmse"].idxmin()
+        best = str(rivals["rmse"].idxmin()).replace("mean of readings", "the mean of the readings")
         ratio = own["rmse"] / rivals["rmse"].min()
         words = f"{100 * abs(1 - ratio):.0f} % {'below' if ratio < 1 else 'above'} that of {best}"
         held = (

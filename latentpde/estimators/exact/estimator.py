@@ -293,7 +293,12 @@ class Exact(Estimator):
 
         if self.robust:
             own = derived_seed(seed, "robust")  # so that clean readings give the same bits as without
-            own_search = partial(search, parameters, rng)
+
+            def own_search(likelihood: MarginalLikelihood) -> WeightedSamples:
+                nonlocal rng
+                rng = np.random.default_rng(seed)  # the last search is as if it were the only one
+                return search(parameters, rng, likelihood)
+
             model, samples, outliers_settled = robust_search(model, parameters, own_search, np.random.default_rng(own))
         else:
             samples, outliers_settled = search(parameters, rng, model.likelihood), True

@@ -30,6 +30,7 @@ from torch import Tensor
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.conditioned import ConditionedModes
 from latentpde.estimators.exact.elsewhere import Elsewhere, whitened_readings
+from latentpde.estimators.exact.parallel import on_one_thread
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.posterior import Posterior
 from latentpde.questions.lookahead import Lookahead
@@ -97,7 +98,8 @@ def suggest(
         raise UsageError(f"{num} readings are asked for, and there are {len(points)} candidates")
     asked = _asked(posterior, target, region, when)
     noise = float(posterior.noise_stds(case).median()) if noise_std is None else noise_std
-    found = _Design(posterior, case, points, asked, target).choose(num, noise)
+    with on_one_thread():  # many small operations
+        found = _Design(posterior, case, points, asked, target).choose(num, noise)
     return Suggestion(
         observation=posterior.observation,
         case=case,

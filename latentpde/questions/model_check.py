@@ -19,6 +19,7 @@ from torch import Tensor
 from latentpde.domain import Domain
 from latentpde.errors import UsageError
 from latentpde.estimators.exact.model import Model
+from latentpde.estimators.exact.parallel import on_one_thread
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.readings import Readings
 from latentpde.grid import at_points
@@ -90,6 +91,7 @@ class ModelCheck:
         return said
 
 
+_FEW_READINGS = 300  # whose matrices are so small that sharing them between cores takes longer
 _NAMES = ("log_odds_gaussian_process", "log_odds_mistake", "mistake")
 
 
@@ -113,8 +115,11 @@ def check_model(posterior: Posterior, *, seed: int = 0) -> ModelCheck:
     found = {name: [] for name in _NAMES}
     for case in range(posterior.observation.num_cases):
         process = physics_free(posterior, case)
-        own = float(posterior.diagnostics["log_evidence"][case])
-        found["log_odds_gaussian_process"].append(math.nan if process is None else own - process.log_evidence(seed))
+        own, against = float(posterior.diagnostics["log_evidence"][case]), math.nan
+        if process is not None:
+            with on_one_thread(len(process.values) <= _FEW_READINGS):
+                against = process.log_evidence(seed)
+        found["log_odds_gaussian_process"].append(own - against)
         undone = evidences_of_mistakes(posterior, case)
         best = max(undone, key=undone.__getitem__) if undone else None
         # less the number of mistakes, so that many of them raise no more alarms than one

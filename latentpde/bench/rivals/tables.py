@@ -108,7 +108,7 @@ def inferred(lines: list[Line]) -> Table:
         errors = [_with_error(own, kind) for kind in ("known_a", "inferred_a")]
         ratio = np.mean([line["inferred_a"] / line["known_a"] for line in own]) if own else None
         levels = _with_error(own, "std_over_length")
-        rows.append((name, str(sum(line["num"] for line in own)), *errors, _cell(ratio, 3), levels))
+        rows.append((name, str(sum(int(line["num"]) for line in own)), *errors, _cell(ratio, 3), levels))
     note = (
         "Relative error of the right-hand side in percent, inverse, noise 0.1 %, on the same fields: with the prior's "
         f"strength and length known, and with both inferred from the readings of each field; {INFERRED_MODES} modes "

@@ -50,9 +50,8 @@ def read_hdf5(
         stores = {name: H5NetCDFStore(netcdf, group=name) for name in wanted}
         found = {name: choose(xr.open_dataset(store, decode_timedelta=False)) for name, store in stores.items()}
         for name, dataset in found.items():
-            group = file[name]
-            for variable in dataset.variables if isinstance(group, h5py.Group) else ():
-                _check_chunks(group.get(str(variable)), path)
+            for variable in dataset.variables:
+                _check_chunks(file.get(f"{name}/{variable}"), path)
         size = sum(dataset.nbytes for dataset in found.values())
         require_memory(2 * size, f"to read {path}", "cut it to the variables and cases that are needed")
         return {name: dataset.load() for name, dataset in found.items()}

@@ -142,7 +142,9 @@ def regular(centres: np.ndarray) -> bool:
     step = (centres[-1] - centres[0]) / (len(centres) - 1)
     even = centres[0] + step * np.arange(len(centres))
     slack = 0.01 * abs(step) + 4e-7 * np.abs(centres).max()
-    return step != 0 and abs(step) > 2e-6 * np.abs(centres).max() and bool((np.abs(centres - even) <= slack).all())
+    if step == 0 or abs(step) <= 2e-6 * np.abs(centres).max():
+        return False
+    return bool((np.abs(centres - even) <= slack).all())
 
 
 def _role(dataset: xr.Dataset, name: str) -> str | None:

@@ -24,7 +24,7 @@ from latentpde.estimators import make_estimator
 
 RECORDED = Path(__file__).parents[1] / "data" / "bench_scores.json"
 
-SLOW = ("core", "cost", "outliers", "edges", "speed", "coverage", "batching")
+SLOW = ("core", "cost", "outliers", "edges", "rivals", "speed", "coverage", "batching")
 
 
 @pytest.mark.parametrize(

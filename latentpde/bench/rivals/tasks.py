@@ -46,7 +46,7 @@ def key(line: Line) -> Line:
     return {name: line[name] for name in names if name in line}
 
 
-def measure(task: Line) -> dict[str, float]:
+def measure(task: Line) -> dict[str, Any]:
     """What a task asks for."""
     if task["task"] == "heat":
         return heat_case(task["index"])
@@ -55,7 +55,7 @@ def measure(task: Line) -> dict[str, float]:
     return measure_layout(task)
 
 
-def measure_layout(task: dict[str, Any], num: int = FIELDS) -> dict[str, float]:
+def measure_layout(task: dict[str, Any], num: int = FIELDS) -> dict[str, Any]:
     """Errors of mean and draw over the fields of a layout; without noise, the seconds of `exact` and of a dense
     solution too.
 
@@ -80,7 +80,7 @@ def measure_layout(task: dict[str, Any], num: int = FIELDS) -> dict[str, float]:
     return {**{name: 100 * float(relative_errors(*pair).mean()) for name, pair in errors.items()}, **seconds}
 
 
-def measure_inferred(name: str, index: int, num: int = INFERRED_FIELDS) -> dict[str, float]:
+def measure_inferred(name: str, index: int, num: int = INFERRED_FIELDS) -> dict[str, Any]:
     """Errors of the right-hand side with the levels of its prior known, and with these inferred field by field.
 
     Args:

@@ -65,8 +65,8 @@ class Cluster(Study):
             same = NONE if one is None or one["num"] != line["num"] else "yes" if one["hash"] == line["hash"] else "no"
             memory = f"{max(line['memory_mb'])}" if line["memory_mb"] else NONE
             per_second = f"{line['num'] / line['seconds']:.2f}"
-            rows.append((regime, method, way, f"{line['num']:,}", per_second, ratio, memory, same))
-        heads = ("regime", "method", "workers", "cases", "cases/s", "ratio", "memory, MB", "same bits")
+            rows.append((way, regime, method, f"{line['num']:,}", per_second, ratio, memory, same))
+        heads = ("workers", "regime", "method", "cases", "cases/s", "ratio", "memory, MB", "same bits")
         notes = (
             f"Seconds from the call to the last chunk in the store, which include reading, decoding at {_RESOLUTION} x "
             f"{_RESOLUTION} and writing, and the new start of the worker that was killed; workers are running when the "

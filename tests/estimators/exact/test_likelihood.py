@@ -1,4 +1,4 @@
-"""The marginal likelihood and the latent's conditional, against a dense Gaussian that the decoder itself spans."""
+"""The marginal likelihood, against a dense Gaussian that the decoder itself spans."""
 
 from __future__ import annotations
 
@@ -8,88 +8,15 @@ import time
 import numpy as np
 import pytest
 import torch
+from dense_readings import EXTENT, FORMS, KINDS, Dense, decoder_of, generator, observe, thetas, uncertain
 from known_start import KnownStart as model_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from latentpde.decoder import Decoder
 from latentpde.errors import DataError
 from latentpde.estimators.exact import likelihood
-from latentpde.grid import Grid, mode_numbers, pooling_attenuation
-from latentpde.latent import Latent
+from latentpde.grid import Grid
 from latentpde.observation import Observation
-from latentpde.operator import ObservationOperator
 from latentpde.pde import families
-
-EXTENT = (1.0, 1.5)
-FORMS = ("covariance", "information")
-KINDS = ("lowres-solve", "pooled", "point")
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def normal(*shape, seed=0):
-    return torch.randn(shape, dtype=torch.float64, generator=generator(seed))
-
-
-def observe(kind="lowres-solve", shape=(6, 8), times=(0.2,), share=0.3, seed=0, extent=EXTENT, pooling=2, noise=None):
-    """A case whose readings are arbitrary numbers: no algebra depends on their being typical."""
-    grid, rng = Grid(shape, extent), np.random.default_rng(seed)
-    core = (int(share * shape[0] * shape[1]),) if kind == "point" else shape
-    values = rng.standard_normal((len(times), *core))
-    if kind != "point" or len(times) > 1:
-        values[rng.random(values.shape) > (0.8 if kind == "point" else share)] = np.nan
-    return Observation.from_arrays(
-        values,
-        rng.standard_normal(shape),
-        times=times,
-        noise_std=rng.uniform(0.05, 0.4, values.shape) if noise is None else noise,
-        grid=grid,
-        observed=kind,
-        pooling=pooling,
-        positions=rng.random((*core, 2)) * np.array(extent) if kind == "point" else None,
-    )
-
-
-def decoder_of(family="klein_gordon", num_modes=2, extent=EXTENT, source_prior_std=2.0):
-    return Decoder(Latent(families.get(family), num_modes=num_modes, source_prior_std=source_prior_std), extent)
-
-
-def thetas(decoder, num=2, seed=3):
-    return decoder.latent.theta(decoder.latent.draw(num, generator=generator(seed)))
-
-
-class Dense:
-    """Mean, and response to each whitened unknown, of one case's readings: from predictions alone."""
-
-    def __init__(self, observation, decoder, theta, state_factor=None):
-        mask, latent = observation.mask[0], decoder.latent
-        predict = ObservationOperator(observation, decoder).predict
-        unit = torch.cat([torch.zeros(1, latent.num_source), torch.eye(latent.num_source)]).to(torch.float64)
-        z = latent.pack(theta.expand(len(unit), -1), latent.source_prior_std * unit)
-        readings = predict(z[None])[0][:, mask]
-        self.mean, columns = readings[0], readings[1:] - readings[0]
-        if state_factor is not None:
-            moved = []
-            for pattern in state_factor.T:
-                other = Observation(
-                    **{**vars(observation), "initial": observation.initial + pattern.reshape(observation.grid.shape)}
-                )
-                moved.append(ObservationOperator(other, decoder).predict(z[None, :1])[0, 0][mask] - self.mean)
-            columns = torch.cat([columns, torch.stack(moved)])
-        self.columns = columns.T
-        self.values, self.noise = observation.values[0][mask], observation.noise_std[0][mask]
-        self.covariance = self.columns @ self.columns.T + torch.diag(self.noise**2)
-
-    def log_likelihood(self):
-        return torch.distributions.MultivariateNormal(self.mean, self.covariance).log_prob(self.values)
-
-    def conditional(self):
-        """Mean and covariance of the whitened unknowns."""
-        gain = torch.linalg.solve(self.covariance, self.columns).T
-        eye = torch.eye(self.columns.shape[1], dtype=torch.float64)
-        return gain @ (self.values - self.mean), eye - gain @ self.columns
 
 
 def check_against_dense(observation, decoder, **options):
@@ -272,88 +199,6 @@ def test_only_one_case_at_a_time():
         model_of(two, decoder_of())
 
 
-# The conditional
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_conditional_mean_is_the_dense_one(kind, form):
-    decoder, observation = decoder_of("advection_diffusion"), observe(kind, times=(0.1, 0.3))
-    model, theta = model_of(observation, decoder, form=form), thetas(decoder)
-    expected = torch.stack([Dense(observation, decoder, one).conditional()[0] for one in theta])
-    found = model.source(model.conditional(theta))
-    torch.testing.assert_close(found, decoder.latent.source_prior_std * expected, rtol=1e-8, atol=1e-9)
-
-
-def check_moments(draws, mean, covariance):
-    """Sample moments within 5.5 standard errors, entry by entry: thousands of entries make no false alarm."""
-    num, spread = len(draws), covariance.diagonal().clamp(min=0)
-    assert ((draws.mean(0) - mean).abs() <= 5.5 * torch.sqrt(spread / num) + 1e-9).all()
-    error = torch.sqrt((spread[:, None] * spread + covariance**2) / num)
-    assert ((torch.cov(draws.T) - covariance).abs() <= 5.5 * error + 1e-9).all()
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_conditional_draws_have_the_dense_mean_and_covariance(kind, form):
-    decoder, observation = decoder_of("telegraph"), observe(kind, times=(0.3,), share=0.2)
-    theta = thetas(decoder, 1)
-    model = model_of(observation, decoder, form=form)
-    draws = model.source(model.conditional(theta.expand(5_000, -1), generator=generator()))
-    check_moments(draws / decoder.latent.source_prior_std, *Dense(observation, decoder, theta[0]).conditional())
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_modes_that_no_reading_hears_are_drawn_from_the_prior(form):
-    """A coarse solve on 4 x 4 cells knows nothing of modes 2 and 3; a draw without them would be too smooth."""
-    decoder = decoder_of("advection_diffusion", 4, (1.0, 1.0))
-    observation = observe(shape=(4, 4), share=0.6, extent=(1.0, 1.0))
-    theta = thetas(decoder, 1)
-    model = model_of(observation, decoder, form=form)
-    draws = model.source(model.conditional(theta.expand(5_000, -1), generator=generator()))
-    mean, covariance = Dense(observation, decoder, theta[0]).conditional()
-    assert int((covariance.diagonal() > 1 - 1e-9).sum()) >= 20  # the case is what it should be
-    check_moments(draws / decoder.latent.source_prior_std, mean, covariance)
-
-
-def test_draws_repeat_with_the_generator_and_differ_without():
-    decoder = decoder_of()
-    model, theta = model_of(observe(), decoder), thetas(decoder)
-    first, again, other = (model.conditional(theta, generator=generator(seed)) for seed in (1, 1, 2))
-    assert torch.equal(first, again)
-    assert not torch.allclose(first, other)
-
-
-def test_without_a_source_there_is_nothing_to_draw():
-    decoder = decoder_of(num_modes=0)
-    model = model_of(observe(), decoder)
-    unknown = model.conditional(thetas(decoder), generator=generator())
-    assert unknown.shape == (2, 0)
-    assert model.source(unknown).shape == (2, 0)
-    assert model.state(unknown) is None
-
-
-# An uncertain initial state
-
-
-def uncertain(observation, seed=5):
-    """A standard deviation for each of the state's coefficients, and a factor of the cells' covariance it means."""
-    grid = observation.grid
-    rows, cols = (n.to(torch.float64) for n in mode_numbers(grid.block_shape))
-    std = 1 / (1 + rows[:, None] ** 2 + 2 * cols**2)
-    std[grid.block_shape[0] // 2] = 0.0
-    heard = std if observation.observed == "lowres-solve" else std * pooling_attenuation(grid, observation.pooling)
-    y, x = (c.flatten() for c in torch.meshgrid(*grid.coordinates(), indexing="ij"))
-    covariance = torch.zeros((len(y), len(y)), dtype=torch.float64)
-    for i, row in enumerate(rows):
-        for j, col in enumerate(cols):
-            phase = row * (y[:, None] - y) / grid.extent[0] + col * (x[:, None] - x) / grid.extent[1]
-            covariance += (1 if j == 0 else 2) * heard[i, j] ** 2 * torch.cos(2 * math.pi * phase)
-    values, vectors = torch.linalg.eigh(covariance)
-    kept = values > 1e-12
-    return std, vectors[:, kept] * torch.sqrt(values[kept])
-
-
 @pytest.mark.parametrize("num_modes", [0, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_uncertain_initial_state_density(kind, num_modes):
@@ -364,31 +209,6 @@ def test_uncertain_initial_state_density(kind, num_modes):
     for form in FORMS:
         found = model_of(observation, decoder, initial_std=std, form=form).log_likelihood(theta)
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-8)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_uncertain_initial_state_conditional(kind, form):
-    """Source and state are drawn together: they share the readings, so they are correlated."""
-    decoder, observation = decoder_of("klein_gordon", 1), observe(kind, (4, 5), times=(0.3,))
-    std, factor = uncertain(observation)
-    theta, grid = thetas(decoder, 1), observation.grid
-    mean, covariance = Dense(observation, decoder, theta[0], factor).conditional()
-    num = decoder.latent.num_source
-    to_cells = torch.block_diag(decoder.latent.source_prior_std * torch.eye(num, dtype=torch.float64), factor)
-    mean, covariance = to_cells @ mean, to_cells @ covariance @ to_cells.T
-
-    model = model_of(observation, decoder, initial_std=std, form=form)
-
-    def source_and_cells(unknown):
-        block = model.state(unknown).unflatten(-1, grid.block_shape)
-        if kind != "lowres-solve":
-            block = block * pooling_attenuation(grid, observation.pooling)
-        return torch.cat([model.source(unknown), grid.synthesise(block).flatten(1)], 1)
-
-    torch.testing.assert_close(source_and_cells(model.conditional(theta))[0], mean, rtol=1e-8, atol=1e-8)
-    draws = source_and_cells(model.conditional(theta.expand(5_000, -1), generator=generator()))
-    check_moments(draws, mean, covariance)
 
 
 # Conditioning

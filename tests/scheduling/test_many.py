@@ -62,7 +62,7 @@ def test_a_worker_killed_half_way_changes_no_bit(undisturbed, case_file, client,
     path, killed = tmp_path / "out.zarr", []
 
     def kill() -> None:
-        killed.append(kill_half_way(client, path, num=40))
+        killed.append(kill_half_way(client, path))
         with xr.open_zarr(path) as growing:
             assert np.isfinite(growing["mean"].values[growing["done"].values]).all()
 

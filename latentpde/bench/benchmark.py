@@ -134,10 +134,13 @@ class Benchmark(ABC):
             sentences.append(f"{self.name}: fields that are not kept, and so not drawn: {len(undrawn)} of {of}.")
         return sentences
 
-    def versions(self, plan: Plan) -> Counter[str]:
-        """How many of its lines each version of the code has made."""
-        jobs = dict.fromkeys(self.jobs(plan))
-        return Counter(line["version"] for job in jobs for line in plan.store.find(job, plan.num).values())
+    def versions(self, plan: Plan) -> dict[str, Counter[str]]:
+        """How many lines of each method, or of a study, each version of the code has made."""
+        found = dict[str, Counter[str]]()
+        for job in dict.fromkeys(self.jobs(plan)):
+            lines = plan.store.find(job, plan.num).values()
+            found.setdefault(job.row.method, Counter()).update(line["version"] for line in lines)
+        return found
 
 
 class Study(Benchmark):
@@ -160,8 +163,9 @@ class Study(Benchmark):
         tasks = len(self.missing_tasks(plan))
         return [f"{self.name}: measurements that have not been made: {tasks}."] if tasks else []
 
-    def versions(self, plan: Plan) -> Counter[str]:
-        return Counter(entry.header["version"] for entry in self._entries(plan) if "failed" not in entry.line)
+    def versions(self, plan: Plan) -> dict[str, Counter[str]]:
+        made = Counter(entry.header["version"] for entry in self._entries(plan) if "failed" not in entry.line)
+        return {self.name: made}
 
     def lines(self, plan: Plan) -> list[Line]:
         """What was measured; failures are left out, so that they are tried again."""

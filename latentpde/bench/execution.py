@@ -162,7 +162,7 @@ def _one_by_one(cases: Sequence[tuple[Job, int]], error: Exception, pictures: Ma
 
 def _entry(job: Job, index: int, found: dict[str, Any]) -> Entry:
     networks = job.row.networks(job.regime.family)
-    header = {**job.identity(), **provenance(), **({"networks": networks} if networks else {})}
+    header = {**job.identity(), **provenance(job.row.method), **({"networks": networks} if networks else {})}
     return Entry(header, {"index": index, **found})
 
 

@@ -1,8 +1,10 @@
 """Where a recorded line comes from: the code that made it, and the machine that it ran on.
 
 A version number alone does not tell a line from before a change of the solver from one after it. So the version that a
-line is recorded under ends in a hash of the code that scores depend on. It needs no git, so it is there in an installed
-package too, and it leaves comments, docstrings and layout out of account, so it changes with the code alone.
+line is recorded under ends in a hash of the code that its scores depend on. A line of one method leaves out what only
+other methods run, so lines of a filter stay good while another method's search is worked on. The hash needs no git, so
+it is there in an installed package too, and it leaves comments, docstrings and layout out of account, so it changes
+with the code alone.
 """
 
 from __future__ import annotations
@@ -22,32 +24,47 @@ import latentpde
 
 PACKAGE = Path(latentpde.__file__).parent
 #: Parts of the package that no score passes through; of `latentpde.bench` only what solves and measures counts.
-_ASIDE = ("__init__.py", "cli", "demo.py", "report", "training", "scheduling", "bench")
+_ASIDE = ("__init__.py", "cli", "demo.py", "report", "training", "scheduling", "inspection", "web", "bench")
 _OF_BENCH = ("bench/solving.py", "bench/measurements.py")
+#: What one method alone runs. No method asks a question; studies may run all of it.
+_OF_ONE_METHOD = {
+    "estimators/exact/": "exact",
+    "estimators/pinn/": "pinn",
+    "estimators/fundps/": "fundps",
+    "estimators/kriging.py": "kriging",
+    "questions/": None,
+}
 
 
 @cache
-def code_version() -> str:
+def code_version(method: str | None = None) -> str:
     """The version of the package with a hash of its code, such as ``0.1.0+3f9a0c12de``; worked out once a process.
 
     The hash covers every Python file that can change a score, and the manifests of the networks that the package
     ships, which hold the hashes of their weights. Options are not part of it, because every line names its own.
 
+    Args:
+        method: the one whose scores they are; None where it may be any of them, as in a study of its own.
+
     Example:
         >>> code_version().startswith(latentpde.__version__ + "+")
         True
+        >>> code_version("exact") == code_version("kriging")
+        False
     """
     digest = hashlib.sha256()
-    for path in _files():
+    for path in _files(method):
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
         digest.update(_code(path.read_text()).encode() if path.suffix == ".py" else path.read_bytes())
     return f"{latentpde.__version__}+{digest.hexdigest()[:10]}"
 
 
-def _files() -> Iterator[Path]:
+def _files(method: str | None) -> Iterator[Path]:
+    others = tuple(place for place, owner in _OF_ONE_METHOD.items() if method is not None and owner != method)
     for path in sorted(PACKAGE.rglob("*.py")):
         inside = path.relative_to(PACKAGE)
-        if inside.parts[0] not in _ASIDE or inside.as_posix() in _OF_BENCH:
+        place = inside.as_posix()
+        if (inside.parts[0] not in _ASIDE or place in _OF_BENCH) and not place.startswith(others):
             yield path
     yield from sorted((PACKAGE / "nn" / "trained").glob("*.json"))
 
@@ -86,6 +103,10 @@ def hardware() -> str:
     return f"{os.cpu_count()} x {name}"
 
 
-def provenance() -> dict[str, Any]:
-    """What every recorded line says of where it was made: ``version``, ``hardware`` and ``threads`` of torch."""
-    return {"version": code_version(), "hardware": hardware(), "threads": torch.get_num_threads()}
+def provenance(method: str | None = None) -> dict[str, Any]:
+    """What every recorded line says of where it was made: ``version``, ``hardware`` and ``threads`` of torch.
+
+    Args:
+        method: the one that made it, as `code_version` has it.
+    """
+    return {"version": code_version(method), "hardware": hardware(), "threads": torch.get_num_threads()}

@@ -33,14 +33,14 @@ class Shown:
         name: of the benchmark.
         tables: its tables, each with a note where it mixes lines of several versions of the code.
         drawings: its figures.
-        versions: how many of its lines each version of the code has made.
+        versions: how many of its lines each version of the code has made, by method or, of a study, by its name.
         missing: sentences about what is wanted and not there.
     """
 
     name: str
     tables: tuple[Table, ...] = ()
     drawings: tuple[Drawing, ...] = ()
-    versions: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
 
 
@@ -166,10 +166,13 @@ def show(benchmark: Benchmark, plan: Plan) -> Shown:
     if not benchmark.has_run(plan):
         return Shown(benchmark.name, missing=(f"{benchmark.name}: nothing of it has been run.",))
     items, versions = benchmark.show(plan), benchmark.versions(plan)
-    notes = ()
-    if len(versions) > 1:
-        counts = "; ".join(f"{describe_version(name)}: {count:,}" for name, count in versions.most_common())
-        notes = (f"Lines of several versions of the code ({counts}): run it with --again for one.",)
+    mixed = [
+        f"{name} " + "; ".join(f"{describe_version(version)}: {count:,}" for version, count in counts.most_common())
+        for name, counts in versions.items()
+        if len(counts) > 1
+    ]
+    said = f"Lines of several versions of the code ({', '.join(mixed)}): run it with --again for one."
+    notes = (said,) if mixed else ()
     return Shown(
         benchmark.name,
         tuple(replace(item, notes=(*item.notes, *notes)) for item in items if isinstance(item, Table)),
@@ -223,7 +226,10 @@ def _tables_json(title: str, shown: Shown) -> str:
         + f'],\n   "notes": {text(table.notes)}}}'
         for table in shown.tables
     ]
-    versions = {describe_version(name): count for name, count in sorted(shown.versions.items())}
+    versions = {
+        name: {describe_version(version): count for version, count in sorted(counts.items())}
+        for name, counts in shown.versions.items()
+    }
     head = f'{{"title": {text(title)},\n "versions": {text(versions)},\n "tables": [\n'
     return head + ",\n".join(tables) + "]}\n"
 

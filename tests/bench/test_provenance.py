@@ -17,12 +17,12 @@ def package(tmp_path, monkeypatch):
     """A small package in place of this one; returns a function that writes a file of it and gives its version."""
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
 
-    def version(name, text):
+    def version(name, text, method=None):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         code_version.cache_clear()
-        return code_version()
+        return code_version(method)
 
     yield version
     code_version.cache_clear()
@@ -38,10 +38,22 @@ def test_code_counts_and_words_do_not(package):
     assert changed != first
     assert package("report/page.py", "COLOUR = 1\n") == changed, "no score passes through a report"
     assert package("cli/help.py", "WIDTH = 1\n") == changed, "nor through the command line"
+    assert package("web/api.py", "PORT = 1\n") == changed, "nor through a web page"
     assert package("bench/studies/table.py", "TITLE = 1\n") == changed
     assert package("bench/solving.py", "SEED = 1\n") != changed, "but through this"
     before = code_version()
     assert package("nn/trained/some.json", "{}") != before, "other weights are other numbers"
+
+
+def test_lines_of_a_method_outlast_changes_of_another(package):
+    first = package("estimators/enkf.py", "CYCLES = 2\n", method="enkf")
+    assert package("estimators/exact/search.py", "ROUNDS = 1\n", method="enkf") == first, "it runs no search"
+    assert package("questions/design.py", "NEXT = 1\n", method="enkf") == first, "nor asks a question"
+    assert package("grid/grid.py", "N = 1\n", method="enkf") != first, "but it has a grid"
+    searched = package("grid/grid.py", "N = 1\n", method="exact")
+    assert package("estimators/exact/search.py", "ROUNDS = 2\n", method="exact") != searched
+    studied = package("grid/grid.py", "N = 1\n")
+    assert package("questions/design.py", "NEXT = 2\n") != studied, "a study may run all of it"
 
 
 @pytest.mark.slow
@@ -54,12 +66,12 @@ def test_the_version_is_the_same_in_another_process():
 def test_a_table_says_when_it_mixes_versions(tmp_path, guess, monkeypatch):
     options = {"methods": [guess], "regimes": ["diffusion"]}
     shown = run_benchmark("table1", tmp_path, num=1, **options)
-    assert shown.versions == Counter({code_version(): 1})
+    assert shown.versions == {guess: Counter({code_version(guess): 1})}
     assert not any("versions" in note for note in shown.tables[0].notes)
-    monkeypatch.setattr(provenance, "code_version", lambda: "0.1.0")
+    monkeypatch.setattr(provenance, "code_version", lambda method=None: "0.1.0")
     shown = run_benchmark("table1", tmp_path, num=3, **options)
     (note,) = [note for note in shown.tables[0].notes if "versions" in note]
-    assert f"{describe_version('0.1.0')}: 2; {code_version()}: 1" in note
+    assert f"{describe_version('0.1.0')}: 2; {code_version(guess)}: 1" in note
     assert "0.1.0, code unknown: 2" in note
     shown = run_benchmark("table1", tmp_path, num=3, again=True, **options)
     assert not any("versions" in note for note in shown.tables[0].notes)

@@ -4,44 +4,31 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latentpde.cli import reading
 from latentpde.cli.options import AsJson, program
+from latentpde.cli.reading import takes_reading_options
 from latentpde.errors import DataError
 
 if TYPE_CHECKING:
     from latentpde.inspection import Findings
 
 
+@takes_reading_options
 def check(
     observed: Annotated[Path, typer.Argument(help="CSV, Parquet, NetCDF or Zarr with readings.")],
+    of_file: dict[str, Any],
     pde: Annotated[str | None, typer.Option(help="PDE family; by default one that suits the data.")] = None,
-    variable: reading.Variable = None,
-    columns: reading.Columns = None,
-    select: reading.Select = None,
-    excluded: reading.ExcludedAreas = None,
-    time_unit: reading.TimeUnit = None,
-    time_zone: reading.TimeZone = None,
-    date_order: reading.DateOrder = None,
-    start: reading.Start = None,
-    rectangle: reading.Rectangle = None,
-    separator: reading.Separator = None,
-    decimal: reading.Decimal = None,
-    encoding: reading.Encoding = None,
-    keep_outliers: reading.KeepOutliers = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what a file holds, what will be assumed, what cannot work, and the command to run next."""
-    given = dict(locals())  # all of the above, by their names
     from latentpde.inspection import check as run
     from latentpde.pde import get_family
 
-    options = reading.reading_options(given) | ({"keep_outliers": True} if keep_outliers else {})
     family = None if pde is None else get_family(pde).name
-    found = run(observed, family=family, **options)
+    found = run(observed, family=family, **of_file)
     if as_json:
         print(json.dumps(found.to_dict()))
     else:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
 
+_KEYWORD = Parameter.KEYWORD_ONLY
 _PANEL = "Reading the file"
 Variable = Annotated[
     str | None, typer.Option(help="What was read, of a file with several variables.", rich_help_panel=_PANEL)
@@ -49,21 +52,49 @@ Separator = Annotated[
 ]
 Decimal = Annotated[str | None, typer.Option(help="Mark of decimal fractions: point or comma.", rich_help_panel=_PANEL)]
 KeepOutliers = Annotated[
-    bool, typer.Option("--keep-outliers", help="Take values as they are that look like gaps, such as -9999.")
+    bool,
+    typer.Option(
+        "--keep-outliers", help="Take values as they are that look like gaps, such as -9999.", rich_help_panel=_PANEL
+    ),
 ]
 Encoding = Annotated[str | None, typer.Option(help="Of a text file that is not UTF-8.", rich_help_panel=_PANEL)]
 
 
-_NAMES = (
-    *("variable", "columns", "select", "excluded", "time_unit", "time_zone", "date_order", "start"),
-    *("separator", "decimal", "encoding", "rectangle"),
-)
+def _options(
+    variable: Variable = None,
+    columns: Columns = None,
+    select: Select = None,
+    excluded: ExcludedAreas = None,
+    time_unit: TimeUnit = None,
+    time_zone: TimeZone = None,
+    date_order: DateOrder = None,
+    start: Start = None,
+    rectangle: Rectangle = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    keep_outliers: KeepOutliers = False,
+) -> None:
+    """All of them with their defaults, in the order of the help."""
 
 
-def reading_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a command's arguments that `latentpde.read` takes and that were given.
+def takes_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with all options above in the place of its argument ``of_file``, which gets those that are given.
 
-    >>> reading_options({"columns": "x=lon", "variable": None, "seed": 3})
-    {'columns': 'x=lon'}
+    >>> @takes_reading_options
+    ... def show(path: str, of_file: dict) -> None:
+    ...     print(path, of_file)
+    >>> show(path="a.csv", columns="x=lon", variable=None)
+    a.csv {'columns': 'x=lon'}
     """
-    return {name: given[name] for name in _NAMES if given.get(name) is not None}
+    options = [one.replace(kind=_KEYWORD) for one in signature(_options, eval_str=True).parameters.values()]
+    own = [one.replace(kind=_KEYWORD) for one in signature(command, eval_str=True).parameters.values()]
+    place = [one.name for one in own].index("of_file")
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        found = {one.name: given.pop(one.name, one.default) for one in options}
+        command(**given, of_file={name: value for name, value in found.items() if value not in (None, False)})
+
+    with_options.__signature__ = Signature([*own[:place], *options, *own[place + 1 :]])  # type: ignore[attr-defined]
+    return with_options

@@ -8,11 +8,11 @@ import os
 from contextlib import ExitStack
 from glob import has_magic
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from latentpde.cli import model, reading
+from latentpde.cli import model
 from latentpde.cli.chunks import Chunk, Resume, Scheduler, Workers, is_store, reconstruct_store, require_store
 from latentpde.cli.families import one_family, show_families
 from latentpde.cli.holdout import Share, Threshold, WholeStations, check_holdout, run_holdout
@@ -27,14 +27,17 @@ from latentpde.cli.options import (
     command_line,
     parse_options,
 )
+from latentpde.cli.reading import takes_reading_options
 from latentpde.errors import UsageError
 
 
+@takes_reading_options
 def reconstruct(
     observed: Annotated[
         list[Path], typer.Argument(help="CSV, Parquet, NetCDF or Zarr with readings; several files of cases.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="NetCDF file to write; a Zarr store, on all cores.")],
+    of_file: dict[str, Any],
     pde: Annotated[
         str | None, typer.Option(help="PDE family, where the file does not name it; several with commas; or auto.")
     ] = None,
@@ -53,18 +56,6 @@ def reconstruct(
     time: Annotated[
         list[float] | None, typer.Option(help="Time of each snapshot, where the file does not say it.")
     ] = None,
-    variable: reading.Variable = None,
-    columns: reading.Columns = None,
-    select: reading.Select = None,
-    excluded: reading.ExcludedAreas = None,
-    time_unit: reading.TimeUnit = None,
-    time_zone: reading.TimeZone = None,
-    date_order: reading.DateOrder = None,
-    start: reading.Start = None,
-    rectangle: reading.Rectangle = None,
-    separator: reading.Separator = None,
-    decimal: reading.Decimal = None,
-    encoding: reading.Encoding = None,
     noise_std: model.NoiseStd = None,
     domain: model.Domain = None,
     initial: model.Initial = None,
@@ -85,7 +76,6 @@ def reconstruct(
     fine_initial: Annotated[
         Path | None, typer.Option(help="NetCDF file with a finer `initial`, in its group `truth` if it has one.")
     ] = None,
-    keep_outliers: reading.KeepOutliers = False,
     keep_draws: Annotated[bool, typer.Option("--keep-draws", help="Also write every draw.")] = False,
     holdout: Share = None,
     holdout_groups: WholeStations = False,
@@ -135,9 +125,7 @@ def reconstruct(
         "noise_std": known_noise,
         "times": tuple(time) if time else None,
         "observed_kind": kind.value if kind else None,
-        "keep_outliers": keep_outliers,
     }
-    of_files = reading.reading_options(given) | initial_state
     num_draws = num_draws if methods.get(method).has_spread else 1
     call = {
         "method": method,
@@ -158,7 +146,7 @@ def reconstruct(
         return reconstruct_store(
             observed,
             output,
-            {**of_cases, **of_files},
+            {**of_cases, **of_file, **initial_state},
             {"family": pde, "num_draws": num_draws, **call},
             resolution=resolution,
             keep_draws=keep_draws,
@@ -174,7 +162,7 @@ def reconstruct(
     for path in paths[1:]:
         (check_store_writable if is_store(path) else check_writable)(path)
     fine = open_fine_initial(fine_initial) if fine_initial else None
-    observation = read(observed[0], fine_initial=fine, **of_cases, **of_files)
+    observation = read(observed[0], fine_initial=fine, **of_cases, **of_file, **initial_state)
     grid = output_grid(observation, resolution)
     if report is not None and min(grid.shape) < 2:
         raise UsageError(f"a report needs at least 2 x 2 cells to draw; --resolution gives {grid.shape}")

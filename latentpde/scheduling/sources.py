@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import numpy as np
 
 from latentpde.errors import DataError, UsageError
 from latentpde.grid import Grid
-from latentpde.io.netcdf import open_observed
+from latentpde.io.netcdf import read_groups
 from latentpde.io.read import holds_cases, read
 from latentpde.io.zarr_store import is_zarr, open_zarr
 from latentpde.observation import Observation
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TRIED = 8  # cases, of which one must succeed
+_BLOCK = 256  # cases of a NetCDF file that are in memory at once
 
 
 @dataclass(frozen=True)
@@ -96,13 +98,7 @@ def describe(path: str, reading: Mapping[str, Any]) -> Source:
     Raises:
         DataError: where it holds no case.
     """
-    labels = None
-    if _holds_cases(path):
-        dataset = _opened(path)
-        num_cases = dataset["observed"].sizes.get("case", 1)
-        labels = dataset["case"].values if "case" in dataset.coords and dataset["case"].dims == ("case",) else None
-    else:
-        num_cases = 1
+    num_cases, labels = _outline(path) if _holds_cases(path) else (1, None)
     if not num_cases:
         raise DataError(f"{path} holds no case: the axis case of 'observed' has length 0")
     problem = ""
@@ -166,24 +162,56 @@ def read_cases(batch: Batch, reading: Mapping[str, Any]) -> Observation:
     """
     if not _holds_cases(batch.path):
         return replace(read(batch.path, **reading), batched=True)
-    dataset = _opened(batch.path)
-    some = dataset.isel(case=slice(batch.start, batch.stop)) if "case" in dataset.dims else dataset
-    return replace(read(some.load(), **reading), batched=True)
+    return replace(read(_some_cases(batch.path, batch.start, batch.stop), **reading), batched=True)
 
 
-def _opened(path: str) -> xr.Dataset:
-    """The dataset of a file, of a store without its values."""
-    return _open(path, Path(path).stat().st_mtime_ns)
+def _outline(path: str) -> tuple[int, np.ndarray | None]:
+    """How many cases a file has, and its own names of them; no reading is read."""
+    found: list[tuple[int, np.ndarray | None]] = []
+
+    def look(dataset: xr.Dataset) -> xr.Dataset:
+        named = "case" in dataset.coords and dataset["case"].dims == ("case",)
+        found.append((dataset["observed"].sizes.get("case", 1), dataset["case"].values if named else None))
+        return dataset.drop_vars([*dataset.variables])
+
+    if is_zarr(path):
+        look(_open(path, _changed(path)))
+    else:
+        read_groups(path, ("/",), look)
+    return found[0]
+
+
+def _some_cases(path: str, start: int, stop: int) -> xr.Dataset:
+    """The root of a file, in memory, with no more than these cases."""
+    if is_zarr(path):
+        return _between(_open(path, _changed(path)), start, stop).load()
+    low, high = start // _BLOCK * _BLOCK, math.ceil(stop / _BLOCK) * _BLOCK
+    return _between(_block(path, _changed(path), low, high), start - low, stop - low)
+
+
+def _between(dataset: xr.Dataset, start: int, stop: int) -> xr.Dataset:
+    return dataset.isel(case=slice(start, stop)) if "case" in dataset.dims else dataset
 
 
 def _holds_cases(path: str) -> bool:
-    return _holds(path, Path(path).stat().st_mtime_ns if Path(path).exists() else 0)
+    return _holds(path, _changed(path))
+
+
+def _changed(path: str) -> int:
+    """When a file was written, which tells it from a later one of its name."""
+    return Path(path).stat().st_mtime_ns if Path(path).exists() else 0
 
 
 @lru_cache(maxsize=2)
 def _open(path: str, changed: int) -> xr.Dataset:
-    """Kept for the next part of the same file; ``changed`` tells it from a later one."""
-    return open_zarr(path) if is_zarr(path) else open_observed(path)
+    """A store without its values, kept for its next cases."""
+    return open_zarr(path)
+
+
+@lru_cache(maxsize=2)
+def _block(path: str, changed: int, low: int, high: int) -> xr.Dataset:
+    """Part of a NetCDF file, kept for its next cases, because each look into one goes through all of it once."""
+    return read_groups(path, ("/",), lambda dataset: _between(dataset, low, high))["/"]
 
 
 @lru_cache(maxsize=2)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PATIENCE = 10  # seconds that a scheduler has to answer
+#: Dask lets a worker with much memory in use rest until some is free; ours keep what they free, and would rest for ever
+_NO_REST = {"distributed.worker.memory.pause": False}
 _KEPT = "What is done is kept; go on with --resume"
 
 
@@ -150,6 +152,7 @@ def _local(workers: int | None) -> Iterator[Client]:
             host="127.0.0.1",
             dashboard_address=None,  # pyright: ignore[reportArgumentType]
             silence_logs=logging.CRITICAL,
+            config=_NO_REST,
         )
     with cluster, Client(cluster, set_as_default=False) as client:
         try:

@@ -4,6 +4,7 @@ import resource
 import sys
 import time
 
+import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -33,6 +34,13 @@ def test_addresses_of_no_scheduler(address):
 def test_either_a_scheduler_or_workers():
     with pytest.raises(lp.UsageError, match="either --scheduler or --workers"), connect("tcp://127.0.0.1:1", 2):
         pass
+
+
+def test_a_worker_with_much_memory_in_use_goes_on():
+    """Dask lets one rest until its memory is free again, which ours keep for the next case: the run would hang."""
+    with dask.config.set({"distributed.worker.memory.pause": 0.001}), connect(workers=1) as client:
+        assert list(run_tasks(client, time.sleep, [(0.3,)])) == [None]  # it looks at its memory every 0.1 s
+        assert list(run_tasks(client, max, [(1, 2)])) == [2]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Meter:
 
 
 @contextmanager
-def progress(label: str, total: int, *, show: bool = True) -> Iterator[Meter]:
+def progress(label: str, total: int, *, done: int = 0, show: bool = True) -> Iterator[Meter]:
     """Yield a function to call with the number of units just done, which may also `say` what begins now.
 
     On a terminal that draws a bar on standard error; elsewhere a line every ten seconds or so, so that short
@@ -43,6 +43,7 @@ def progress(label: str, total: int, *, show: bool = True) -> Iterator[Meter]:
     Args:
         label: what is being done.
         total: number of units in all.
+        done: of these, how many an earlier run has done, which says nothing of how long the others take.
         show: whether to show anything at all.
     """
     if not show:
@@ -62,28 +63,30 @@ def progress(label: str, total: int, *, show: bool = True) -> Iterator[Meter]:
         columns = [TaskProgressColumn(), TimeRemainingColumn()] if total > 1 else [TimeElapsedColumn()]
         shown = (TextColumn("{task.description}"), BarColumn(), *columns)
         with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(label, total=total if total > 1 else None)
+            task = bar.add_task(label, total=total if total > 1 else None, completed=done)
             yield Meter(
                 lambda count: bar.advance(task, count),
                 lambda what: bar.update(task, description=f"{label}: {what}"),
             )
     else:
-        with _plain_lines(label, total) as meter:
+        with _plain_lines(label, total, done) as meter:
             yield meter
 
 
 @contextmanager
-def _plain_lines(label: str, total: int, every: float = 10.0, patience: float = 30.0) -> Iterator[Meter]:
+def _plain_lines(
+    label: str, total: int, before: int = 0, every: float = 10.0, patience: float = 30.0
+) -> Iterator[Meter]:
     """A line about every ``every`` seconds; one now and then, too, while a unit takes longer than ``patience``."""
     start = last = time.monotonic()
-    done, ended = 0, threading.Event()
+    done, ended = before, threading.Event()
 
     def advance(count: int) -> None:
         nonlocal done, last
         done += count
         now = time.monotonic()
         if now - last >= every:
-            left = (now - start) / done * (total - done)
+            left = (now - start) / max(1, done - before) * (total - done)
             print(f"{label}: {done}/{total}, about {left:.0f} s left", file=sys.stderr, flush=True)
             last = now
 

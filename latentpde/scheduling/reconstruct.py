@@ -196,7 +196,8 @@ def _run_chunks(
     for batch in batches:
         by_chunk.setdefault(batch.first // store.chunk, []).append(batch)
     tasks = [(recipe, store, by_chunk[cases.start // store.chunk]) for cases in missing]
-    with progress("reconstruct", sum(map(len, missing)), show=show_progress) as advance:
+    done = int(store.done(range(store.num_cases)).sum())
+    with progress("reconstruct", store.num_cases, done=done, show=show_progress) as advance:
         for found in run_tasks(client, reconstruct_chunk, tasks):
             outcome.num_new += found.num_new
             outcome.failed |= found.failed

@@ -60,15 +60,16 @@ def simulate_many(
         like, labels = simulation.cases(0, 1), {"case": np.arange(num)}
         store = ChunkedStore.create(output, like, num_cases=num, chunk=_CHUNK, run=run, labels=labels)
     missing = store.missing()
+    num_new = sum(map(len, missing))
     if missing:
         with (
             connect(scheduler, workers) as client,
-            progress("simulate", sum(map(len, missing)), show=show_progress) as advance,
+            progress("simulate", num, done=num - num_new, show=show_progress) as advance,
         ):
-            for num_new in run_tasks(client, simulate_chunk, [(simulation, store, cases) for cases in missing]):
-                advance(num_new)
+            for num_cases in run_tasks(client, simulate_chunk, [(simulation, store, cases) for cases in missing]):
+                advance(num_cases)
         store.tidy()
-    return sum(map(len, missing))
+    return num_new
 
 
 def simulate_chunk(simulation: Simulation, store: ChunkedStore, cases: range) -> int:

@@ -22,6 +22,8 @@ from latentpde.estimators.exact.responses import UnknownPart, response_of
 from latentpde.grid import Wavenumbers
 from latentpde.grid.bases import functions
 
+_READINGS_AT_ONCE = 128  # their responses to 128 x 128 modes are 16 MB
+
 
 class MappedModes:
     """Whitened modes of a source in a basis of its own, and of the initial state where it is uncertain.
@@ -57,17 +59,12 @@ class MappedModes:
         """At some of the readings."""
         return MappedModes(self._decoder, self.places.only(chosen), [part for part, _ in self.parts])
 
-    def matrix(self, parameters: Float[Tensor, "1 parameter"]) -> Float[Tensor, "reading column"]:
-        """``A``, of a single set of parameters."""
-        columns = [self._columns(part, k, parameters) for part, k in self.parts]
-        return columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1)
-
     def covariance(self, parameters: Float[Tensor, "batch parameter"]) -> Float[Tensor, "batch reading reading2"]:
         """Of the readings, without noise."""
         found = []
         for row in parameters.split(1):
-            matrix = self.matrix(row)
-            found.append(matrix @ matrix.T)
+            products = [_gram(self._rows(part, k, row)) for part, k in self.parts]
+            found.append(sum(products[1:], products[0]))
         return torch.stack(found)
 
     def all_readings(
@@ -103,11 +100,12 @@ class MappedModes:
         self, parameters: Float[Tensor, "1 parameter"]
     ) -> dict[str, Complex[Tensor, "reading mode"]]:
         """How readings respond to whitened modes, field by field."""
-        return {part.field: self._columns(part, k, parameters).to(torch.complex128) for part, k in self.parts}
+        return {part.field: torch.cat(self._rows(part, k, parameters)).to(torch.complex128) for part, k in self.parts}
 
     def prior_variance(self, parameters: Tensor) -> Float[Tensor, " reading"]:
         """Variance of the readings under the prior, without noise, for the first of the parameters."""
-        return (self.matrix(parameters[:1]) ** 2).sum(-1)
+        parts = [[(few**2).sum(-1) for few in self._rows(part, k, parameters[:1])] for part, k in self.parts]
+        return torch.stack([torch.cat(part) for part in parts]).sum(0)
 
     def _amplitude(self, part: UnknownPart, k: Wavenumbers, row: Tensor) -> Float[Tensor, " mode"]:
         inferred = part.inferred_amplitude(k, row)
@@ -122,26 +120,34 @@ class MappedModes:
             return self.family.source_response(self._k, times[t : t + 1], theta)[0, 0]
         return response_of(self.family, part.field)(k, times[t : t + 1], theta).reshape(-1)
 
-    def _columns(self, part: UnknownPart, k: Wavenumbers, row: Tensor) -> Float[Tensor, "reading mode"]:
-        """What readings see of whitened modes of a field; of a source, of all of its block, zero where it has none."""
-        amplitude, basis, rows = self._amplitude(part, k, row), self.basis, []
-        if part.field != "source":
-            for t, here in enumerate(self.places.snapshots):
-                waves = part.modes.waves(self.places.positions[here]).real
-                rows.append(waves * (self._response(part, k, row, t) * amplitude))
-            return torch.cat(rows)
-        square = torch.zeros(basis.along_y.shape[1] * basis.along_x.shape[1], dtype=torch.float64)
-        square = square.index_put((part.modes.index,), amplitude)
-        square = square.unflatten(0, (basis.along_y.shape[1], basis.along_x.shape[1]))
+    def _rows(self, part: UnknownPart, k: Wavenumbers, row: Tensor) -> list[Float[Tensor, "_ mode"]]:
+        """What readings see of whitened modes of a field, a few readings after the other; of a source, of all of its
+        block, zero where it has none."""
+        amplitude, shape = self._amplitude(part, k, row), (self.basis.along_y.shape[1], self.basis.along_x.shape[1])
+        if part.field == "source":
+            flat = torch.zeros(shape[0] * shape[1], dtype=torch.float64)
+            amplitude = flat.index_put((part.modes.index,), amplitude).unflatten(0, shape)
+        found, waiting = [], []
         for t, here in enumerate(self.places.snapshots):
-            if t == len(self.places.times):
-                along_y, along_x = (along[here] for along in self._own_along)
-                rows.append((along_y[:, :, None] * along_x[:, None, :] * square).flatten(1))
-            else:
-                along_y, along_x = (along[here] for along in self._along)
-                of_x = (along_x[:, None, :] * self._response(part, k, row, t)) @ basis.along_x
-                rows.append((((along_y[:, None, :] * basis.along_y.T) @ of_x) * square).flatten(1))
-        return rows[0] if len(rows) == 1 else torch.cat(rows)
+            response = self._response(part, k, row, t)
+            for start in range(here.start, here.stop, _READINGS_AT_ONCE):
+                few = slice(start, min(start + _READINGS_AT_ONCE, here.stop))
+                waiting.append(self._few_rows(part, t, few, response, amplitude))
+                if sum(map(len, waiting)) >= _READINGS_AT_ONCE:
+                    found.append(_joined(waiting))
+                    waiting = []
+        return [*found, _joined(waiting)] if waiting else found
+
+    def _few_rows(self, part: UnknownPart, t: int, few: slice, response: Tensor, amplitude: Tensor) -> Tensor:
+        """Those of some readings of a snapshot."""
+        if part.field != "source":
+            return part.modes.waves(self.places.positions[few]).real * (response * amplitude)
+        of_source = t == len(self.places.times)
+        along_y, along_x = (along[few] for along in (self._own_along if of_source else self._along))
+        if of_source:
+            return (along_y[:, :, None] * along_x[:, None, :] * amplitude).flatten(1)
+        of_x = (along_x[:, None, :] * response) @ self.basis.along_x
+        return (((along_y[:, None, :] * self.basis.along_y.T) @ of_x) * amplitude).flatten(1)
 
     def _heard(self, part: UnknownPart, k: Wavenumbers, row: Tensor, t: int, here: slice, values: Tensor) -> Tensor:
         """What readings of a snapshot hear of modes' values, ``(reading, column)``."""
@@ -167,3 +173,15 @@ class MappedModes:
         if not of_source:
             square = basis.along_y.T @ (response * square) @ basis.along_x
         return square.flatten(1)[:, part.modes.index]
+
+
+def _gram(rows: list[Float[Tensor, "_ mode"]]) -> Float[Tensor, "reading reading2"]:
+    """``A A^T`` of a matrix that comes some rows after the other, of which half need not be computed."""
+    lower = [[one @ other.T for other in rows[: i + 1]] for i, one in enumerate(rows)]
+    return torch.cat(
+        [torch.cat([*own, *(lower[j][i].T for j in range(i + 1, len(rows)))], dim=1) for i, own in enumerate(lower)]
+    )
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -260,6 +260,48 @@ def test_cosines_for_the_source_and_sines_for_the_field(kind):
     assert np.abs(off / noise).max() < 6
 
 
+@pytest.mark.parametrize("at_once", [3, 128])
+def test_a_state_in_sines_and_a_source_in_cosines(at_once, monkeypatch):
+    """Heat between cold walls, whose source does not vanish there, read at three times and as it is; however many
+    readings are taken at once."""
+    from latentpde.estimators.exact import mapped
+
+    monkeypatch.setattr(mapped, "_READINGS_AT_ONCE", at_once)
+    rng, (height, width), num = np.random.default_rng(8), EXTENT, MODES
+    rows = table(rng)
+    values = rng.standard_normal(len(rows))
+    source = lp.Matern(**SOURCE, num_modes=num, basis="neumann")
+    posterior = lp.reconstruct(
+        observe(rows, values, lp.Domain("dirichlet", "dirichlet")), num_draws=1, **settings(source=source)
+    )
+
+    n, c = np.arange(1, 2 * num), np.arange(num)  # sines of the field, cosines of the source
+    total, difference = n[:, None] + c, n[:, None] - c
+    odd = total % 2 == 1
+    to_sines = np.where(odd, 2 / np.pi * (1 / total + 1 / np.where(odd, difference, 1)), 0.0)
+    kn_y, kn_x, kc_y, kc_x = (np.pi * numbers / side for numbers in (n, c) for side in (height, width))
+    rate = KAPPA * (kn_y[:, None] ** 2 + kn_x**2)
+    area = 4 * height * width
+    images = np.where(c == 0, 2.0, 4.0)
+    of_source = matern_power(kc_y[:, None], kc_x, area, **SOURCE) * np.outer(images, images)
+    of_state = 16 * matern_power(kn_y[: num - 1, None], kn_x[: num - 1], area, **STATE)
+
+    def responses(rows):
+        y, x, t, reads = rows.T[..., None, None]
+        sines = np.sin(kn_y[:, None] * y) * np.sin(kn_x * x)
+        built_up = to_sines.T @ (sines * (1 - np.exp(-rate * t)) / rate) @ to_sines
+        to_source = np.where(reads == 1, np.cos(kc_y[:, None] * y) * np.cos(kc_x * x), built_up) * np.sqrt(of_source)
+        state = np.where(reads == 1, 0.0, sines * np.exp(-rate * t))[:, : num - 1, : num - 1] * np.sqrt(of_state)
+        return np.concatenate([part.reshape(len(rows), -1) for part in (to_source, state)], axis=1)
+
+    matrix = responses(rows)
+    gain = np.linalg.solve(matrix @ matrix.T + NOISE**2 * np.eye(len(rows)), values)
+    asked = np.column_stack([rng.random((5, 2)) * np.array(EXTENT), np.full(5, 0.7), np.zeros(5)])
+    expected = responses(asked) @ (matrix.T @ gain)
+    found = posterior.at(asked[:, :2], times=0.7)["mean"].values
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("of_source", [False, True])
 def test_what_is_left_to_know_elsewhere_of_a_source_in_cosines(of_source):
     """What `suggest` goes by, against a dense Gaussian."""

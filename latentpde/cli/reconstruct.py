@@ -186,7 +186,9 @@ def reconstruct(
         # all that is written is made before any is put in place
         dataset = dataset.assign_attrs(history=command_line())
         beside = atomic_folder if is_store(output) else atomic_path
-        write_reconstruction(dataset, observation, stack.enter_context(beside(output)), as_store=is_store(output))
+        # as it was used: a comparison of families leaves out what the file says of one of them
+        used = posterior.observation
+        write_reconstruction(dataset, used, stack.enter_context(beside(output)), as_store=is_store(output))
         if report is not None:
             from latentpde.report.page import write_report
 

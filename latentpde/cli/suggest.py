@@ -66,6 +66,9 @@ def suggest(
     observation.require_case(case)
     if settings.get("method") != "exact":
         raise UsageError(f"{reconstruction} was made by {settings.get('method')}; suggest needs the method exact")
+    if settings.get("average"):
+        likeliest = settings["family"][0]
+        raise UsageError(f"{reconstruction} is a mixture of families; reconstruct with one, such as --pde {likeliest}")
     places = None if candidates is None else read_candidates(candidates, observation)
     with no_warnings():  # they were given when the file was made
         posterior = reconstruct(observation[case : case + 1], **settings, show_progress=not quiet)

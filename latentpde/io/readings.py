@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 GROUP = "readings"
-# not "time": a reconstruction has an axis of that name with other times
+# not "time" or "coefficient": a reconstruction has axes of these names, with other times, or those of another family
 _CELLS, _POINTS = ("case", "snapshot", "y_obs", "x_obs"), ("case", "snapshot", "sensor")
 #: Axes of tensors that are not shaped as the readings.
 _AXES = {
@@ -33,7 +33,7 @@ _AXES = {
     "initial": ("case", "y_obs", "x_obs"),
     "initial_velocity": ("case", "y_obs", "x_obs"),
     "positions": ("case", "sensor", "yx"),
-    "bounds": ("coefficient", "bound"),
+    "bounds": ("of_coefficient", "bound"),
     "fine_initial": ("case", "y_fine", "x_fine"),
 }
 

@@ -34,6 +34,7 @@ from latentpde.estimators.exact.parallel import on_one_thread
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.posterior import Posterior
 from latentpde.questions.lookahead import Lookahead
+from latentpde.questions.mixture import of_one_family
 from latentpde.questions.suggestion import Suggestion
 from latentpde.validation import Count, Positive, Real, check_value
 
@@ -81,8 +82,7 @@ def suggest(
         >>> bool(found.explained[-1] > found.explained[0] > 0)
         True
     """
-    if not isinstance(posterior, ExactPosterior):
-        raise UsageError(f"where to measure next needs the posterior of the method exact, not of {posterior.method}")
+    posterior = of_one_family(posterior, "where to measure next")
     posterior.observation.require_case(case)
     check_value(Count, num, "num")
     check_value(Positive | None, noise_std, "noise_std")

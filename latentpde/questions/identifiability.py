@@ -19,11 +19,12 @@ from latentpde.errors import UsageError
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.samples import ParameterSamples
 from latentpde.posterior import Posterior
+from latentpde.questions.mixture import of_one_family
 
 _NUM_SPACINGS, _NUM_POINTS = 32, 600
 _TIED = 0.95  # correlation of logarithms from which two parameters are known together alone
 _LOOSE = 0.05  # spread of a logarithm below which a parameter is known anyway
-_GAP, _NEIGHBOUR = 6.0, 5  # of modes, in the typical distance to the fifth neighbour
+_GAP, _NEIGHBOUR = 1.35, 10  # of modes, in distances to a sample's own tenth neighbour: tails are sparse, and no modes
 _LEAST_WEIGHT = 0.02
 _POWERS = (1 / 3, 0.5, 1.0, 2.0, 3.0)
 _FEW_BITS = 0.5  # of a parameter that the readings tell next to nothing of
@@ -116,8 +117,7 @@ def identifiability(posterior: Posterior, case: int = 0) -> Knowledge:
         >>> print(lp.identifiability(lp.reconstruct(cases)).to_text().splitlines()[0])
         What the readings tell of each parameter, in bits (one bit halves its interval):
     """
-    if not isinstance(posterior, ExactPosterior):
-        raise UsageError(f"what is known needs the posterior of the method exact, not of {posterior.method}")
+    posterior = of_one_family(posterior, "what is known")
     posterior.observation.require_case(case)
     samples = posterior.samples[case]
     if not samples.names:
@@ -206,7 +206,8 @@ def _said(first: str, second: str, power: float) -> str:
 
 def _modes(unit: np.ndarray, weights: np.ndarray) -> tuple[Int[np.ndarray, " sample"], Float[np.ndarray, " mode"]]:
     """The mode of each sample, and the weights of the modes: samples are of one mode where a chain of near ones leads
-    from one to the other."""
+    from one to the other, near being as samples are thereabouts."""
+    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import KDTree
 
@@ -214,11 +215,13 @@ def _modes(unit: np.ndarray, weights: np.ndarray) -> tuple[Int[np.ndarray, " sam
     index = np.unique(np.searchsorted(np.cumsum(weights), ticks).clip(max=len(weights) - 1))
     points = unit[index]
     tree = KDTree(points)
+    labels = np.zeros(len(points), dtype=int)
     if len(points) > _NEIGHBOUR:
-        reach = _GAP * float(np.median(tree.query(points, _NEIGHBOUR + 1)[0][:, -1]))
-        labels = connected_components(tree.sparse_distance_matrix(tree, reach), directed=False)[1]
-    else:
-        labels = np.zeros(len(points), dtype=int)
+        reach = _GAP * tree.query(points, _NEIGHBOUR + 1)[0][:, -1]
+        near = tree.query_ball_point(points, reach)
+        links = np.repeat(np.arange(len(points)), [len(one) for one in near]), np.concatenate(near).astype(int)
+        graph = coo_array((np.ones(len(links[0])), links), shape=(len(points), len(points)))
+        labels = connected_components(graph, directed=False)[1]
     of_sample = labels[tree.query(unit)[1]]
     total = np.bincount(of_sample, weights=weights, minlength=int(labels.max()) + 1)
     heavy = np.flatnonzero(total >= max(_LEAST_WEIGHT, 0.0))

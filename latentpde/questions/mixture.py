@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from latentpde.errors import UsageError
+from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.grid import Grid
 from latentpde.posterior import Posterior
 from latentpde.posterior.spread import Spread, spread_over_draws
@@ -87,3 +89,18 @@ class MixturePosterior(Posterior):
 
     def warnings(self, case: int) -> list[str]:
         return self.parts_of[0].warnings(case)
+
+
+def of_one_family(posterior: Posterior, question: str) -> ExactPosterior:
+    """The posterior that a question is about; raises `UsageError` where it is of another method, or a mixture.
+
+    Args:
+        posterior: that was given.
+        question: as the beginning of the error.
+    """
+    if isinstance(posterior, MixturePosterior):
+        names = ", ".join(posterior.call["family"])
+        raise UsageError(f"{question} needs the posterior of one family, and this is a mixture of {names}: choose one")
+    if not isinstance(posterior, ExactPosterior):
+        raise UsageError(f"{question} needs the posterior of the method exact, not of {posterior.method}")
+    return posterior

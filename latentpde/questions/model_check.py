@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from latentpde.domain import Domain
-from latentpde.errors import UsageError
 from latentpde.estimators.exact.model import Model
 from latentpde.estimators.exact.parallel import on_one_thread
 from latentpde.estimators.exact.posterior import ExactPosterior
@@ -26,6 +25,7 @@ from latentpde.grid import at_points
 from latentpde.posterior import Posterior
 from latentpde.posterior.adequacy import CLEAR, MISTAKES, against_gaussian_process, as_odds, if_mistaken
 from latentpde.questions.mistakes import evidences_of_mistakes
+from latentpde.questions.mixture import of_one_family
 from latentpde.questions.physics_free import MOST_READINGS, PhysicsFree
 
 
@@ -110,8 +110,7 @@ def check_model(posterior: Posterior, *, seed: int = 0) -> ModelCheck:
         >>> bool(found.log_odds[0] > 0), found.posterior.warnings(0)
         (True, [])
     """
-    if not isinstance(posterior, ExactPosterior):
-        raise UsageError(f"the model is checked for one family, by the method exact; got {posterior.method}")
+    posterior = of_one_family(posterior, "a check of the model")
     found = {name: [] for name in _NAMES}
     for case in range(posterior.observation.num_cases):
         process = physics_free(posterior, case)

@@ -67,6 +67,15 @@ def plot_suggestion(suggestion: Suggestion) -> Figure:
         axes.yaxis.set_major_locator(round_ticks(5))
     assert drawn is not None
     bar = figure.colorbar(drawn, ax=panels, shrink=0.85)
-    bar.set_label(f"% of the variance ({suggestion.target}) that a reading explains")
-    panels[0].legend(loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=2, fontsize=8.5, frameon=False)
+    bar.set_label(f"variance of the {suggestion.target}\nthat a reading explains, %")
+    marks = {words: mark for axes in panels for mark, words in zip(*axes.get_legend_handles_labels(), strict=True)}
+    panels[0].legend(
+        marks.values(),
+        marks.keys(),
+        loc="upper left",
+        bbox_to_anchor=(0.0, -0.12),
+        ncols=2,
+        fontsize=8.5,
+        frameon=False,
+    )
     return figure

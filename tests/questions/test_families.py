@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 import latentpde as lp
+from latentpde.cli import main
 from latentpde.errors import UsageError
+from latentpde.io.reconstructions import open_reconstruction
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +78,33 @@ def test_the_mixture_is_between_its_families(cases):
 def test_refusals_say_what_is_wrong(cases, call, words):
     with pytest.raises(UsageError, match=words):
         lp.reconstruct(cases, **call)
+
+
+def test_a_likeliest_family_with_fewer_coefficients_than_the_files_own_is_written_and_read(tmp_path, capsys):
+    """The file names three coefficients of advection-diffusion with bounds; heat has one, and no use for these."""
+    source, out = tmp_path / "cases.nc", tmp_path / "out.nc"
+    lp.simulate("diffusion", num=1, seed=5, shape=(32, 32), num_modes=2, sparsity=0.1).to_netcdf(source)
+    call = ["reconstruct", str(source), "--pde", "heat,poisson", "--resolution", "8", "-q", "-o", str(out)]
+    assert not _exit_code(call)
+    observation, settings = open_reconstruction(out)
+    assert observation.family is None
+    assert settings["family"] == "heat"
+    again = lp.reconstruct(observation, **settings)
+    with xr.open_dataset(out) as written:
+        np.testing.assert_allclose(again.mean(resolution=8), written["mean"], rtol=1e-5)  # kept in single precision
+
+
+def test_questions_about_one_family_refuse_a_mixture_and_name_its_families(cases, tmp_path, capsys):
+    mixed = lp.reconstruct(cases, ["klein_gordon", "telegraph"], average=True, num_draws=4)
+    for question in (lp.suggest, lp.identifiability, lp.check_model):
+        with pytest.raises(UsageError, match="mixture of klein_gordon, telegraph: choose one"):
+            question(mixed)
+    mixed.to_netcdf(tmp_path / "mixed.nc", resolution=8)
+    assert _exit_code(["suggest", str(tmp_path / "mixed.nc")])
+    assert "such as --pde klein_gordon" in capsys.readouterr().err
+
+
+def _exit_code(arguments):
+    with pytest.raises(SystemExit) as leaving:
+        main(arguments)
+    return leaving.value.code

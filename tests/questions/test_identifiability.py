@@ -45,6 +45,15 @@ def test_two_equal_modes_are_both_found():
     assert len(one) == 1
 
 
+@pytest.mark.parametrize("num_parameters", [1, 3])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_sparse_tails_are_no_modes(num_parameters, skewed):
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        points = rng.standard_normal((600, num_parameters))
+        assert len(_modes(np.exp(points) if skewed else points, np.full(600, 1 / 600))[1]) == 1
+
+
 def test_a_symmetric_case_has_two_modes_with_fields_of_their_own():
     """A wave that was carried by half its length to the left or to the right: readings cannot tell which."""
     x = (np.arange(16) + 0.5) / 16

@@ -61,24 +61,27 @@ def observation_from_table(table: Table, options: TableOptions, excluded=None) -
     there = ~np.isnan(value)
     if not there.any():
         raise DataError(f"{table.origin}: every entry of the column {columns.value!r} is missing")
+    if columns.reads is not None:
+        table = _with_times_of_source(table, columns, _reads(table, columns.reads) == "source")
     _require_entries(table, columns, there)
     table, value = table.subset(there), value[there]
     table, value = _without_repeats(table, columns, value)
+    reads = None if columns.reads is None else _reads(table, columns.reads)
     if not options.keep_outliers:
-        refuse_fill_values(value, f"entries of column {columns.value!r} of {table.origin}")
-        _refuse_two_scales(table, columns.value, value)
+        for kind in (np.full(len(value), True),) if reads is None else (reads == "field", reads == "source"):
+            refuse_fill_values(value[kind], f"entries of column {columns.value!r} of {table.origin}")
+            _refuse_two_scales(table.subset(kind), columns.value, value[kind])
     clock, t = _times(table, columns, options)
     frame, y, x = _places(table, columns, clock)
     frame = replace(
         frame,
         value=bare(columns.value) if plain(columns.value) else "value",
-        value_unit=_value_unit(table, columns),
+        value_unit=_value_unit(table, columns, reads),
         places=_station_names(table, columns, y, x),
         origin=table.origin,
     )
     sigma = options.noise_std if columns.sigma is None or options.noise_std is not None else _sigmas(table, columns)
     group = None if columns.group is None else table.columns[columns.group].astype(str)
-    reads = None if columns.reads is None else _reads(table, columns.reads)
     if excluded is not None:
         frame = replace(frame, excluded=excluded(frame))
         kept = ~frame.excluded_at(y, x)
@@ -112,6 +115,18 @@ def observation_from_table(table: Table, options: TableOptions, excluded=None) -
         family=options.family,
     )
     return replace(observation, frame=frame)
+
+
+def _with_times_of_source(table: Table, columns: Columns, of_source: np.ndarray) -> Table:
+    """The same with a time for readings of the source that have none: it is steady, so any will do."""
+    filled = dict(table.columns)
+    for name in (columns.t, columns.clock):
+        if name is not None:
+            missing = is_missing(table, name)
+            if bool((missing & of_source).any()) and not missing.all():
+                filled[name] = table.columns[name].copy()
+                filled[name][missing & of_source] = filled[name][~missing][0]
+    return replace(table, columns=filled)
 
 
 def _require_entries(table: Table, columns: Columns, there: np.ndarray) -> None:
@@ -251,9 +266,13 @@ def _reads(table: Table, name: str) -> np.ndarray:
     return np.array(entries)
 
 
-def _value_unit(table: Table, columns: Columns) -> str:
+def _value_unit(table: Table, columns: Columns, reads: np.ndarray | None) -> str:
+    """That of the field's readings; the source has another."""
     if columns.unit is None:
         return table.units.get(columns.value, "")
+    table = table if reads is None else table.subset(reads == "field")
+    if not len(table):
+        return ""
     units = [str(entry).strip() for entry in table.columns[columns.unit]]
     others = [row for row, unit in enumerate(units) if unit != units[0]]
     if others:

@@ -24,6 +24,7 @@ _AT_BOUND = 0.02  # of the interval
 _NUM_OF_SAMPLES = 1000  # equally likely ones, of weighted ones
 _LEVELS = {
     "noise_std": ("standard deviation of the noise", "U"),
+    "noise_std_of_source": ("the same of readings of the source", "1"),
     "initial_prior_std": ("how much the state at the start varies", "U"),
     "initial_prior_length": ("over what length it varies", "L"),
     "initial_prior_slope": ("slope of its spectrum", "1"),

@@ -271,6 +271,23 @@ def test_a_table_says_what_each_reading_is_of_and_where_the_walls_are(tmp_path):
         lp.read(path)
 
 
+def test_readings_of_the_source_need_no_time_and_have_a_scale_of_their_own(tmp_path):
+    path = tmp_path / "plate.csv"
+    rows = ["y,x,time,value,unit,reads"]
+    rows += [f"{i},{7 - i},2026-05-01T0{i}:00,{20 + i}.5,K,field" for i in range(5)]
+    path.write_text("\n".join([*rows, "2,4,,9999,W,source", "3,1,,9990,W,source"]))
+    found = lp.read(path)
+    assert found.of_source[0, 0].tolist() == [False] * 5 + [True] * 2
+    assert found.frame.value_unit == "K"
+    assert found.values[0, 0, -2:].tolist() == [9999.0, 9990.0]
+    path.write_text("\n".join([*rows, "2,4,,21,K,field", "3,1,,9990,W,source"]))
+    with pytest.raises(DataError, match="line 7, column 'time': the entry is missing"):
+        lp.read(path)
+    path.write_text("\n".join([*rows, "2,4,2026-05-01,-9999,K,field"]))
+    with pytest.raises(DataError, match="is that a gap"):
+        lp.read(path)
+
+
 def test_stations_beside_an_initial_state_in_a_file(tmp_path, run):
     """The layout of sensors and a start of `cases.nc`, from a table and a file in degrees."""
     lat, lon = np.arange(49.0, 51.0, 0.25), np.arange(7.0, 10.0, 0.25)

@@ -23,6 +23,7 @@ _HOMES = {
     "Observation": "latentpde.observation",
     "Posterior": "latentpde.posterior",
     "PowerLaw": "latentpde.spectra",
+    "Spectrum": "latentpde.spectra",
     "UsageError": "latentpde.errors",
     "WhiteBand": "latentpde.spectra",
     "check": "latentpde.inspection",

@@ -40,8 +40,11 @@ class Spectrum(ABC):
     those of the domain, sines where the field vanishes at the walls, unless another basis is named: a source need not
     vanish where the field does.
 
+    A spectrum of your own is a subclass with its levels and `power`; `docs/extending.md` has one.
+
     Attributes:
-        levels: names of its levels, in the order in which `power` takes them.
+        levels: names of its levels, in the order in which `power` takes them: ``std`` has the field's unit, ``length``
+            is a length, ``slope`` a number.
 
     Args:
         num_modes: modes per half axis, those of longer waves; by default as many as the readings can tell of.
@@ -57,6 +60,14 @@ class Spectrum(ABC):
     zero_mean: bool = field(default=False, kw_only=True)
     basis: Domain | str | None = field(default=None, kw_only=True)
     margin: float = field(default=0.0, kw_only=True)
+
+    def __init_subclass__(cls):
+        others = [name for name in cls.levels if name not in ("std", "length", "slope")]
+        if others:
+            raise UsageError(
+                f"the levels of a spectrum are called std, length or slope, which says their units; {cls.__name__} has "
+                f"{', '.join(others)}"
+            )
 
     def __post_init__(self):
         if not (self.num_modes is None or (isinstance(self.num_modes, int) and 0 <= self.num_modes <= 1000)):
@@ -124,7 +135,8 @@ class Spectrum(ABC):
 
     @abstractmethod
     def power(self, k: Wavenumbers, extent: tuple[float, float], *levels: Tensor) -> Tensor:
-        """``E|u_k|^2`` of some modes of a periodic rectangle.
+        """``E|u_k|^2`` of some modes of a periodic rectangle. Wavenumbers, extent and levels are in the same units,
+        which need not be the user's: a length that is not a level would be taken for another one.
 
         Args:
             k: their wavenumbers.

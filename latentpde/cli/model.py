@@ -9,7 +9,9 @@ import typer
 
 Domain = Annotated[
     str | None,
-    typer.Option(help="Edges: open, periodic, or y=open,x=periodic. By default what the file says, or open."),
+    typer.Option(
+        help="Edges: open, periodic, dirichlet, neumann, or y=neumann,x=periodic. By default the file's, or open."
+    ),
 ]
 Initial = Annotated[
     str | None,

@@ -325,7 +325,8 @@ class Observation(InNotebook):
         domain = self.domain or Domain.periodic()
         if not (domain.is_periodic or (walls and not domain.is_open)):
             known = "periodic edges and walls" if walls else "periodic edges"
-            raise DataError(f"{method} knows {known} only; for others take the method exact")
+            others = "exact" if walls or domain.is_open else "exact or map"
+            raise DataError(f"{method} knows {known} only; for {domain.describe()} take the method {others}")
         if self.initial_velocity is not None or self.settings.velocity not in (None, "zero"):
             raise DataError(f"{method} starts from a state at rest; for an initial velocity take the method exact")
         if self.of_source is not None:

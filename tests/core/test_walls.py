@@ -110,7 +110,7 @@ def test_simulated_cases_between_walls_are_reconstructed(observed, method):
 def test_others_refuse_walls():
     cases = lp.simulate("klein_gordon", num=1, shape=(32, 32), domain="neumann")
     for method in ("3dvar", "enkf", "enc"):
-        with pytest.raises(DataError, match="knows periodic edges only"):
+        with pytest.raises(DataError, match="edges only; for neumann take the method exact or map"):
             lp.reconstruct(cases, method=method)
     with pytest.raises(UsageError, match="odd derivatives"):
         lp.simulate("balanced", num=1, domain="neumann")

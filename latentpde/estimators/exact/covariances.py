@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from latentpde.estimators.exact.fourier import as_wavenumbers, fold, phases
 from latentpde.estimators.exact.responses import UnknownModes, UnknownPart, squared
@@ -48,8 +49,22 @@ class ModeProducts:
         self.num_values = 2 * unknown.waves.numel()
 
     def covariance(self, parameters: Tensor) -> Float[Tensor, "batch reading reading2"]:
-        heard = torch.view_as_real(self._unknown.heard(self._unknown.responses(parameters))).flatten(-2)
-        return heard @ heard.mT
+        return _Products.apply(torch.view_as_real(self._unknown.heard(parameters)).flatten(-2))  # pyright: ignore[reportReturnType]
+
+
+class _Products(torch.autograd.Function):
+    """Products of rows with each other, whose derivative takes one product of matrices instead of two."""
+
+    @staticmethod
+    def forward(ctx, rows):  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx.save_for_backward(rows)
+        return rows @ rows.mT
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):  # pyright: ignore[reportIncompatibleMethodOverride]
+        (rows,) = ctx.saved_tensors
+        return (grad + grad.mT) @ rows
 
 
 class DisplacementTable:

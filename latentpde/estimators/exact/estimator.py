@@ -305,9 +305,10 @@ class Exact(Estimator):
 
         if first is not None:
             kept, spread, mean = first.moved_to(model)
+            misfits = model.likelihood.misfit(mean.own_parameters)
         else:
-            kept, spread, mean = self._draws(model, parameters, samples, num_draws, rng, torch_rng, seed)
-        misfit = float(model.likelihood.misfit(mean.own_parameters).min()) / len(model.likelihood.values)
+            kept, spread, mean, misfits = self._draws(model, parameters, samples, num_draws, rng, torch_rng, seed)
+        misfit = float(misfits.min()) / len(model.likelihood.values)
         states = mean.initial_hat if model.state is None else model.state.mean(mean.state_deviations)
         assert states is not None
         checks = first.checks if first else node_checks(model, mean.own_parameters)
@@ -348,8 +349,8 @@ class Exact(Estimator):
         rng: np.random.Generator,
         torch_rng: torch.Generator,
         seed: int,
-    ) -> tuple[Draws, Draws | None, Draws]:
-        """The draws that are kept, those for the spread if these are more, and conditional means."""
+    ) -> tuple[Draws, Draws | None, Draws, Tensor]:
+        """The draws that are kept, those for the spread if these are more, conditional means, and their misfits."""
 
         def nodes(num: int, rng: np.random.Generator) -> Tensor:
             # in order, so that nodes that are the same follow each other
@@ -362,14 +363,15 @@ class Exact(Estimator):
         own_rng, own_torch_rng = np.random.default_rng(own), torch.Generator().manual_seed(own)
         if num_draws < self.num_spread_draws:
             chosen = nodes(self.num_spread_draws, own_rng)
-            both = model.means_and_draws(chosen, own_torch_rng, derived_seed(own, "detail"))
+            *both, misfits = model.means_and_draws(chosen, own_torch_rng, derived_seed(own, "detail"))
             order = torch.from_numpy(own_rng.permutation(self.num_spread_draws))
             mean, spread = (part.in_order(order) for part in both)
         else:
             mean, spread = model.draw(nodes(self.num_mean_nodes, own_rng), None, seed), None
+            misfits = model.likelihood.misfit(mean.own_parameters)
         if model.state is None and not parameters.num_free:
             mean = model.draw(mean.own_parameters[:1], None, seed)  # all nodes are the same
-        return kept, spread, mean
+        return kept, spread, mean, misfits
 
 
 def _require_wide(latent: Latent, model: Model, alone: bool, found: Float[Tensor, "point parameter"]) -> None:

@@ -4,6 +4,10 @@ With :math:`A_{im} = E_{im} R_m(\theta, t_i)`, the precision :math:`I + A^T \Sig
 over snapshots of products of responses with sums over readings, :math:`\sum_i E^*_{im} E_{in} / \Sigma_{ii}` and
 :math:`\sum_i E_{im} E_{in} / \Sigma_{ii}`, that do not depend on the parameters. Fields that are made of the same
 waves share these sums.
+
+Short waves of a state may have died away before the first reading: modes of which the readings say nothing keep their
+prior and are left out of the matrix. Which these are depends on the parameters; in the order of wavenumbers they are
+the last of their field.
 """
 
 from __future__ import annotations
@@ -16,9 +20,10 @@ from torch import Tensor
 
 from latentpde.estimators.exact.forms import cholesky, gram, log_det, log_det_and_products, normals
 from latentpde.estimators.exact.noise import Noise
-from latentpde.estimators.exact.responses import UnknownModes
+from latentpde.estimators.exact.responses import UnknownModes, squared
 
 _READINGS_AT_ONCE = 256
+_NOTHING = 1e-11  # precision that readings add to that of a mode, which is one by its prior
 
 
 class InformationForm:
@@ -32,7 +37,10 @@ class InformationForm:
         # makes the precision a product of real numbers
         self.turns = unknown.places.num_snapshots == 1
         self._num_sharing = 1 if self.turns else _num_sharing(unknown)
-        waves = unknown.waves[:, : len(unknown) // self._num_sharing]
+        size = len(unknown) // self._num_sharing
+        squares = torch.cat([k.squared.flatten() for _, k in unknown.parts])[:size]
+        self._order = torch.arange(size) if self.turns else torch.argsort(squares, stable=True)
+        waves = unknown.waves[:, self._order]
         self._sums = []  # over the readings of each snapshot and class of noise
         for here in unknown.places.snapshots:
             self._sums.append([])
@@ -56,35 +64,42 @@ class InformationForm:
     def with_noise(self, noise: Noise) -> InformationForm:
         return InformationForm(self.unknown, noise)
 
-    def precision(self, parameters: Tensor, response: Tensor) -> Tensor:
-        """Of the unknowns, real parts before imaginary ones, given responses ``(batch, time, unknown)``."""
+    def precision(self, parameters: Tensor, response: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the unknowns that readings tell of, real parts before imaginary ones, given responses ``(batch, time,
+        unknown)`` of all; and which these are."""
         if self.turns:
-            twice = torch.cat([response[:, 0], response[:, 0]], dim=-1)
+            kept, twice = self._order, torch.cat([response[:, 0], response[:, 0]], dim=-1)
             precision = twice[:, :, None] * self._weigh(self._sums[0], parameters) * twice[:, None, :]
         else:
-            precision = self._precision_of_several(parameters, response)
+            kept, precision = self._precision_of_several(parameters, response)
         precision.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        return precision
+        return precision, kept
 
-    def _precision_of_several(self, parameters: Tensor, response: Tensor) -> Tensor:
-        """Without the prior's share; only the lower triangle, which is what is factorised."""
-        num, fields = len(self.unknown), response.chunk(self._num_sharing, dim=-1)
-        size = num // len(fields)
-        real = [slice(i * size, (i + 1) * size) for i in range(len(fields))]
+    def _precision_of_several(self, parameters: Tensor, response: Tensor) -> tuple[Tensor, Tensor]:
+        """Which are told of, and their precision without the prior's share; only the lower triangle of it, which is
+        what is factorised."""
+        sums = [[self._weigh([kind[i] for kind in kinds], parameters) for i in (0, 1)] for kinds in self._sums]
+        fields = [own[..., self._order] for own in response.chunk(self._num_sharing, dim=-1)]
+        told = torch.stack([own.diagonal(dim1=-2, dim2=-1).real for own, _ in sums], dim=-2).detach()
+        sizes = [_num_told(told * squared(own.detach())) for own in fields]
+        kept = torch.cat([i * len(self._order) + self._order[:size] for i, size in enumerate(sizes)])
+        num, ends = len(kept), torch.tensor(sizes).cumsum(0).tolist()
+        real = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
         imag = [slice(num + own.start, num + own.stop) for own in real]
         found = torch.zeros((len(parameters), 2 * num, 2 * num), dtype=torch.float64)
-        sums = [[self._weigh([kind[i] for kind in kinds], parameters) for i in (0, 1)] for kinds in self._sums]
         for b, second in enumerate(fields):
-            turned = [[part * second[:, t, None, :] for part in pair] for t, pair in enumerate(sums)]
+            there = slice(sizes[b])
+            turned = [[part[..., there] * second[:, t, None, there] for part in pair] for t, pair in enumerate(sums)]
             for a, first in list(enumerate(fields))[b:]:
-                hermitian = _sum(first[:, t, :, None].conj() * own for t, (own, _) in enumerate(turned))
-                symmetric = _sum(first[:, t, :, None] * own for t, (_, own) in enumerate(turned))
+                here = slice(sizes[a])
+                hermitian = _sum(first[:, t, here, None].conj() * own[:, here] for t, (own, _) in enumerate(turned))
+                symmetric = _sum(first[:, t, here, None] * own[:, here] for t, (_, own) in enumerate(turned))
                 plus, minus = hermitian + symmetric, hermitian - symmetric
                 found[:, real[a], real[b]], found[:, imag[a], imag[b]] = plus.real, minus.real
                 found[:, imag[a], real[b]] = minus.imag
                 if a != b:
                     found[:, imag[b], real[a]] = -plus.imag.mT
-        return found
+        return kept, found
 
     def _weigh(self, sums: list[Tensor], parameters: Tensor) -> Tensor:
         """The sums over all classes of noise, each with its precision."""
@@ -107,7 +122,8 @@ class InformationFactors:
         if form.turns and response.is_complex():
             size = response.abs()
             self._phase, response = torch.polar(torch.ones_like(size), response.angle())[:, 0], size
-        self._response, self._precision = response, form.precision(parameters, response)
+        self._response = response
+        self._precision, self._kept = form.precision(parameters, response)
 
     @functools.cached_property
     def _factor(self) -> Tensor:
@@ -140,11 +156,12 @@ class InformationFactors:
 
     def conditional(self, residuals: Tensor, generator: torch.Generator | None) -> Tensor:
         white = self._white(residuals / self._variance[..., None])
+        unknown = normals((len(white), white.shape[-1], len(self._form.unknown)), generator)
         if generator is not None:
-            prior = normals((len(white), white.shape[-1], white.shape[1] // 2), generator)
+            prior = unknown[..., self._kept]
             white = white + torch.cat([prior.real, prior.imag], dim=-1).mT
         parts = torch.linalg.solve_triangular(self._factor.mT, white, upper=True)
-        unknown = torch.complex(*parts.chunk(2, dim=1)).mT
+        unknown[..., self._kept] = torch.complex(*parts.chunk(2, dim=1)).mT
         return unknown if self._phase is None else unknown * self._phase.conj()[:, None]
 
     def _white(self, weighted: Tensor) -> Tensor:
@@ -159,11 +176,14 @@ class InformationFactors:
             part = self._response[:, t, :, None] * (weighted[..., here, :].to(torch.complex128).mT @ waves[here]).mT
             total = part if total is None else total + part
         assert total is not None
+        total = total[..., self._kept, :]
         return torch.cat([total.real, -total.imag], dim=-2)
 
     def _readings(self, unknown: Tensor) -> Tensor:
         """What unknowns, real parts before imaginary ones, add to the readings."""
-        amplitudes = torch.complex(*unknown.chunk(2, dim=-2))
+        told = torch.complex(*unknown.chunk(2, dim=-2))
+        amplitudes = told.new_zeros((len(told), len(self._form.unknown), told.shape[-1]))
+        amplitudes[:, self._kept] = told
         waves, snapshots = self._form.unknown.waves, self._form.unknown.places.snapshots
         parts = [(waves[here] @ (self._response[:, t, :, None] * amplitudes)).real for t, here in enumerate(snapshots)]
         return torch.cat(parts, dim=-2)
@@ -178,6 +198,12 @@ def _num_sharing(unknown: UnknownModes) -> int:
         if all(torch.allclose(first, other, rtol=1e-12, atol=0.0) for other in others):
             return num
     return 1
+
+
+def _num_told(precision: Tensor) -> int:
+    """How many of the modes, in their order, there are up to the last that readings tell of at any parameters."""
+    told = (precision.sum(1) > _NOTHING).any(0).nonzero()
+    return int(told[-1]) + 1 if len(told) else 0
 
 
 def _sum(parts: Iterable[Tensor]) -> Tensor:

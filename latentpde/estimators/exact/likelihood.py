@@ -151,44 +151,49 @@ class MarginalLikelihood:
     ) -> Unknowns:
         """Whitened unknowns given the readings, and the trend's coefficients, one set for each of the parameters: their
         means, or with a generator a draw."""
-        return self._conditionals(parameters, [generator])[0]
+        return self._conditionals(parameters, [generator])[0][0]
 
     def means_and_draws(
         self, parameters: Float[Tensor, "batch parameter"], generator: torch.Generator
-    ) -> tuple[Unknowns, Unknowns]:
-        """Both of what `conditional` gives, for the price of one."""
-        means, draws = self._conditionals(parameters, [None, generator])
-        return means, draws
+    ) -> tuple[Unknowns, Unknowns, Float[Tensor, " batch"]]:
+        """Both of what `conditional` gives, and the misfit, for the price of one."""
+        (means, draws), misfit = self._conditionals(parameters, [None, generator])
+        return means, draws, misfit
 
-    def _conditionals(self, parameters: Tensor, generators: list[torch.Generator | None]) -> list[Unknowns]:
-        """What `conditional` gives for each of the generators. Parameters that follow each other and are the same are
-        factorised once where that takes long."""
+    def _conditionals(
+        self, parameters: Tensor, generators: list[torch.Generator | None]
+    ) -> tuple[list[Unknowns], Tensor]:
+        """What `conditional` gives for each of the generators, and the misfit. Parameters that follow each other and
+        are the same are factorised once where that takes long."""
         distinct, counts = parameters, None
         if self.batch == 1:
             distinct, repeats = torch.unique_consecutive(parameters, dim=0, return_counts=True)
             counts = repeats.tolist()
         found: list[list[Unknowns]] = [[] for _ in generators]
+        misfits = []
         for i, (few, residual) in enumerate(self._residuals(distinct)):
             num = 1 if counts is None else counts[i]
             factors = self._form.factorised(few)
-            trend = self._trend_coefficients(factors, residual)
+            misfit, *trend = self._fitted(factors, residual)
+            misfits.append(misfit.repeat(num))
             for own, generator in zip(found, generators, strict=True):
-                own.append(self._conditional_few(factors, residual, trend, generator, num))
+                own.append(self._conditional_few(factors, residual, *trend, generator, num))
         joined = [(torch.cat([u for u, _ in own]), torch.cat([b for _, b in own])) for own in found]
-        if self.conditioned is None:
-            return joined
-        return [(u, self.conditioned.trend_of(u[:, -self.conditioned.num_unknown :])) for u, _ in joined]
+        if self.conditioned is not None:
+            joined = [(u, self.conditioned.trend_of(u[:, -self.conditioned.num_unknown :])) for u, _ in joined]
+        return joined, torch.cat(misfits)
 
     def _conditional_few(
         self,
         factors: Factors,
         residual: Tensor,
-        trend: tuple[Tensor, Tensor],
+        beta: Tensor,
+        factor: Tensor,
         generator: torch.Generator | None,
         num: int,
     ) -> Unknowns:
         """A mean, ``num`` times, or ``num`` draws for each set of parameters."""
-        (beta, factor), columns = trend, 1 if generator is None else num
+        columns = 1 if generator is None else num
         beta = beta.expand(-1, -1, columns)
         if generator is not None and self.trend.shape[1]:
             normals = torch.randn(beta.shape, dtype=torch.float64, generator=generator)
@@ -247,19 +252,24 @@ class MarginalLikelihood:
 
     def _evaluate_few(self, parameters: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         log_det_of_all, products = self._form.factorised(parameters).evaluated(self._columns(residual))
-        if not self.trend.shape[1]:
-            return products[:, 0, 0], log_det_of_all
-        factor = cholesky(products[:, 1:, 1:])
-        white = torch.linalg.solve_triangular(factor, products[:, 1:, :1], upper=False)[..., 0]
-        return products[:, 0, 0] - (white**2).sum(-1), log_det_of_all + log_det(factor)
+        misfit, factor, _ = self._without_trend(products)
+        return misfit, log_det_of_all if factor is None else log_det_of_all + log_det(factor)
 
-    def _trend_coefficients(self, factors: Factors, residual: Tensor) -> tuple[Tensor, Tensor]:
-        """The means of the trend's coefficients, as a column, and the lower factor of their precision."""
+    def _fitted(self, factors: Factors, residual: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The misfit, the means of the trend's coefficients, as a column, and the lower factor of their precision."""
+        misfit, factor, white = self._without_trend(factors.products(self._columns(residual)))
+        if factor is None:
+            return misfit, residual.new_zeros((len(residual), 0, 1)), residual.new_zeros((len(residual), 0, 0))
+        return misfit, torch.linalg.solve_triangular(factor.mT, white, upper=True), factor
+
+    def _without_trend(self, products: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """From products of residuals and the trend's columns: the misfit of what the trend leaves, the lower factor of
+        the precision of its coefficients, and their means, whitened; no factor without a trend."""
         if not self.trend.shape[1]:
-            return residual.new_zeros((len(residual), 0, 1)), residual.new_zeros((len(residual), 0, 0))
-        products = factors.products(self._columns(residual))
+            return products[:, 0, 0], None, products[:, 1:, :1]
         factor = cholesky(products[:, 1:, 1:])
-        return torch.cholesky_solve(products[:, 1:, :1], factor), factor
+        white = torch.linalg.solve_triangular(factor, products[:, 1:, :1], upper=False)
+        return products[:, 0, 0] - (white**2).sum((-2, -1)), factor, white
 
     def _columns(self, residual: Float[Tensor, "batch reading"]) -> Float[Tensor, "batch reading column"]:
         """Residuals, then the trend's columns."""

@@ -326,10 +326,10 @@ class Model:
 
     def means_and_draws(
         self, parameters: Float[Tensor, "draw parameter"], generator: torch.Generator, seed: int
-    ) -> tuple[Draws, Draws]:
-        """The conditional mean of everything else for each set of parameters, and a draw."""
-        means, draws = self.likelihood.means_and_draws(parameters, generator)
-        return self._in_users_units(*means, parameters, seed), self._in_users_units(*draws, parameters, seed)
+    ) -> tuple[Draws, Draws, Float[Tensor, " draw"]]:
+        """The conditional mean of everything else for each set of parameters, a draw, and the readings' misfit."""
+        means, draws, misfit = self.likelihood.means_and_draws(parameters, generator)
+        return self._in_users_units(*means, parameters, seed), self._in_users_units(*draws, parameters, seed), misfit
 
     def _in_users_units(self, unknown: Tensor, trend: Tensor, parameters: Tensor, seed: int) -> Draws:
         source, users = self.source(unknown, parameters), parameters * self.units_of_parameters

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Complex, Float, Int, Shaped
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from latentpde.decoder import Decoder
@@ -206,6 +206,7 @@ class UnknownModes:
     scale: Float[Tensor, " unknown"]
     waves: Complex[Tensor, "reading unknown"]
     even: bool
+    _last: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, latent: Latent, places: Places, fields: list[UnknownPart]) -> UnknownModes:
@@ -269,9 +270,9 @@ class UnknownModes:
         self, parameters: Tensor, unknown: Complex[Tensor, "batch column unknown"]
     ) -> Float[Tensor, "batch reading column"]:
         """What given unknowns add to the readings, several for each set of parameters."""
-        response = self.responses(parameters)
         if self.places.is_scattered:
-            return (self.heard(response) @ unknown.mT).real
+            return (self.heard(parameters) @ unknown.mT).real
+        response = self.responses(parameters)
         snapshots = enumerate(self.places.snapshots)
         return torch.cat([(self.waves[here] @ (response[:, t, :, None] * unknown.mT)).real for t, here in snapshots], 1)
 
@@ -279,18 +280,26 @@ class UnknownModes:
         self, parameters: Tensor, dual: Float[Tensor, "batch reading column"]
     ) -> Complex[Tensor, "batch column unknown"]:
         """The transpose of `all_readings`."""
-        response, dual = self.responses(parameters), dual.to(torch.complex128).mT
+        dual = dual.to(torch.complex128).mT
         if self.places.is_scattered:
-            return (dual @ self.heard(response)).conj().resolve_conj()
+            return (dual @ self.heard(parameters)).conj().resolve_conj()
+        response = self.responses(parameters)
         total = dual.new_zeros((*dual.shape[:2], len(self)))
         for t, here in enumerate(self.places.snapshots):
             total = total + response[:, t, None] * (dual[..., here] @ self.waves[here])
         return total.conj().resolve_conj()
 
-    def heard(self, response: Shaped[Tensor, "batch time unknown"]) -> Complex[Tensor, "batch reading unknown"]:
-        """What the readings see of each mode, from the responses of modes at the times of the snapshots."""
-        times = self.places.times_of_readings
-        return (response if len(times) == response.shape[1] else response[:, times]) * self.waves
+    def heard(self, parameters: Float[Tensor, "batch parameter"]) -> Complex[Tensor, "batch reading unknown"]:
+        """What the readings see of each mode. The last is kept: a covariance, a mean and a draw at the same parameters
+        ask for it one after the other."""
+        last = self._last.get("heard")
+        if last is not None and last[0] is parameters:
+            return last[1]
+        response, times = self.responses(parameters), self.places.times_of_readings
+        found = (response if len(times) == response.shape[1] else response[:, times]) * self.waves
+        if not found.requires_grad:
+            self._last["heard"] = parameters, found
+        return found
 
     def prior_variance(self, parameters: Tensor) -> Float[Tensor, " reading"]:
         """Variance of the readings under the prior, without noise, for the first of the parameters."""

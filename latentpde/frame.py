@@ -29,6 +29,7 @@ from latentpde.validation import shortened
 if TYPE_CHECKING:
     from latentpde.grid import Grid
 
+PURE_NUMBER = "1"  # CF's unit of what has none
 EARTH_RADIUS = 6371.0  # km, of the sphere with the Earth's area
 _DATE = re.compile(r"\s*\d+[-/.]\d+[-/.]\d|.*:")
 _DEGREE = math.radians(1.0) * EARTH_RADIUS
@@ -57,6 +58,9 @@ class Axis:
     scale: float = 1.0
     descending: bool = False
     period: float | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "unit", "" if self.unit == PURE_NUMBER else self.unit)
 
     def to_plane(self, values: Any) -> np.ndarray:
         """Coordinates on the plane of the user's; longitudes of any turn."""
@@ -203,6 +207,13 @@ class Frame:
     excluded: Excluded | None = None
     places: tuple[str, ...] | None = None
     origin: str = ""
+
+    def __post_init__(self):
+        if self.value_unit == PURE_NUMBER:  # for files; people read it as a number
+            object.__setattr__(self, "value_unit", "")
+            object.__setattr__(self, "value_attributes", {**self.value_attributes, "units": PURE_NUMBER})
+        if self.length_unit == PURE_NUMBER:
+            object.__setattr__(self, "length_unit", "")
 
     @classmethod
     def geographic(

@@ -120,10 +120,18 @@ def doubts(
     if not frame.length_unit and observation.frame is not None:
         said.append(
             "the unit of lengths is not known, so coefficients come without one; write it in the heading, as in x (km)"
+            + (f"; if {frame.x.name} and {frame.y.name} are degrees, call them lon and lat" * _may_be_degrees(listing))
         )
     if len(listing) < 10:
         said.append(f"{len(listing)} readings are few: expect wide intervals")
     return said
+
+
+def _may_be_degrees(listing: Listing) -> bool:
+    """Whether places far from the origin could be longitudes and latitudes; those of a drawn square begin at zero."""
+    y, x = listing.points.T
+    inside = abs(y).max() <= 90 and x.min() >= -180 and x.max() <= 360
+    return bool(inside and max(abs(y).min(), abs(x).min()) > max(np.ptp(y), np.ptp(x)))
 
 
 def outliers(listing: Listing) -> np.ndarray:

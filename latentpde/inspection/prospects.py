@@ -10,7 +10,7 @@ import numpy as np
 from latentpde.errors import LatentPDEError
 from latentpde.estimators.base import DEFAULT_METHOD, make_estimator
 from latentpde.estimators.setup import Setup
-from latentpde.frame import Frame
+from latentpde.frame import PURE_NUMBER, Frame
 from latentpde.inspection.contents import moment
 from latentpde.io.users import coefficient_units
 from latentpde.needs import available_memory, duration
@@ -20,6 +20,7 @@ from latentpde.pde import get_family
 
 _FEWEST_PLACES = 3
 _UNCERTAIN = 3.0  # the factor that an estimate of a duration may be off by, see docs/runtime.md
+_SEARCHES = 2  # where bounds come from the data: mostly one of them is widened, and the search begins again
 
 
 @dataclass
@@ -64,8 +65,11 @@ def prospects(observation: Observation, listing: Listing, family: str, *, num_ru
             found.obstacles.append(str(error))
         return found
     found.assumed |= _assumed(setup)
-    found.cost = {"time": time_words(num_runs * needs.seconds, num_runs), "memory": _bytes(needs.memory)}
-    found.numbers = {"seconds": float(num_runs * needs.seconds), "memory": float(needs.memory)}
+    seconds = num_runs * needs.seconds * (_SEARCHES if setup.latent.guessed else 1)
+    found.cost = {"time": time_words(seconds, num_runs), "memory": _bytes(needs.memory)}
+    if setup.latent.guessed:
+        found.cost["time"] += "; longer where the readings leave very different explanations open"
+    found.numbers = {"seconds": float(seconds), "memory": float(needs.memory)}
     if needs.memory > available_memory():
         found.obstacles.append(
             f"{len(listing):,} readings take {_bytes(needs.memory)}, more than there is: take a part of them "
@@ -89,7 +93,7 @@ def _assumed(setup: Setup) -> dict[str, str]:
     observation, latent = setup.observation, setup.latent
     frame, record = observation.frame or Frame(), setup.record(latent)
     noise: Any = record["noise_std"]
-    units = coefficient_units(latent.family, frame)
+    units = {n: "" if unit == PURE_NUMBER else unit for n, unit in coefficient_units(latent.family, frame).items()}
     bounds = [f"{n} {low:.3g} to {high:.3g} {units[n]}".rstrip() for n, (low, high) in record["bounds"].items()]
     wider = "; widened where the readings ask for it" if latent.guessed else ""
     found = {"edges": _edges(observation, record["domain"])}

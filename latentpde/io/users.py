@@ -104,22 +104,23 @@ def _with_times(dataset: xr.Dataset, frame: Frame) -> xr.Dataset:
 
 def _with_units(dataset: xr.Dataset, frame: Frame, family: str | None) -> xr.Dataset:
     words = frame.value_attributes.get("long_name", frame.value)
+    unit = frame.value_unit or frame.value_attributes.get("units", "")
     for name in _FIELDS:
         if name in dataset:
             attributes = dataset[name].attrs
             attributes["long_name"] = f"{attributes.get('long_name', name)} of {words}"
-            if frame.value_unit:
-                attributes["units"] = _spelt(frame.value_unit)
-            if (standard := frame.value_attributes.get("standard_name")) and frame.value_unit:
+            if unit:
+                attributes["units"] = _spelt(unit)
+            if (standard := frame.value_attributes.get("standard_name")) and unit:
                 attributes["standard_name"] = standard if name != "std" else f"{standard} standard_error"
-            if _spelt(frame.value_unit) in _TEMPERATURES:  # CF-1.11 wants to know of each whether 0 is 0
+            if _spelt(unit) in _TEMPERATURES:  # CF-1.11 wants to know of each whether 0 is 0
                 attributes["units_metadata"] = f"temperature: {'difference' if name == 'std' else 'on_scale'}"
     per_time = {0: "", 1: f" {frame.time_unit}-1", 2: f" {frame.time_unit}-2"}
     chosen = get_family(family) if family else None
-    if chosen is not None and frame.value_unit and (frame.time_unit or not chosen.order):
+    if chosen is not None and unit and (frame.time_unit or not chosen.order):
         for name in _SOURCES:
             if name in dataset:
-                dataset[name].attrs["units"] = _spelt(f"{frame.value_unit}{per_time[chosen.order]}")
+                dataset[name].attrs["units"] = _spelt(f"{unit}{per_time[chosen.order]}")
     if chosen is not None and "coefficient" in dataset.dims:
         units = coefficient_units(chosen, frame)
         dataset = dataset.assign_coords(coefficient_unit=("coefficient", [units[n] for n in chosen.coefficient_names]))

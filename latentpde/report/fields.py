@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from latentpde.errors import UsageError
+from latentpde.frame import Frame
 from latentpde.grid import Grid, resample
 from latentpde.observation import Observation
 from latentpde.posterior import PDEPosterior, Posterior, Resolution
@@ -37,6 +38,7 @@ from latentpde.report.style import (
     name_panel,
     round_ticks,
 )
+from latentpde.report.words import unit_in
 from latentpde.scores.metrics import PSD_FLOOR, radial_psd
 from latentpde.scores.truth import last_true_field
 
@@ -269,7 +271,8 @@ def plot_coefficients(posterior: PDEPosterior, case: int = 0, *, width: float = 
         ax.set(xlim=(low, high), ylim=(2 * strip or -1, None if strip else 1), yticks=[])
         ax.spines[["left", "right", "top"]].set_visible(False)
         ax.xaxis.set_major_locator(round_ticks(6))
-        name_panel(ax, f"{coefficient.name} ({coefficient.unit})")
+        unit = unit_in(posterior.observation.frame or Frame(), coefficient.unit)
+        name_panel(ax, f"{coefficient.name} ({unit})" if unit else coefficient.name)
     return figure
 
 

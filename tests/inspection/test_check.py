@@ -176,6 +176,25 @@ def test_what_it_prints_runs_as_it_is_pasted(tmp_path, run, monkeypatch):
     assert (tmp_path / "my stations-out.nc").exists()
 
 
+def test_places_that_may_be_degrees_are_asked_about():
+    degrees = stations().rename(columns={"lon": "x", "lat": "y"})
+    assert any("if x and y are degrees, call them lon and lat" in doubt for doubt in lp.check(degrees).doubts)
+    square = degrees.assign(x=degrees["x"] - 8, y=degrees["y"] - 50)
+    assert not any("degrees" in doubt for doubt in lp.check(square).doubts)
+
+
+def test_pure_numbers_have_no_unit_for_people_and_keep_it_in_files():
+    axes = {name: (name, np.arange(n) / n, {"units": "1"}) for name, n in (("y", 6), ("x", 8))}
+    share = xr.Dataset({"share": (("y", "x"), rng.random((6, 8)), {"units": "1"})}, axes)
+    found = lp.check(share)
+    assert found.contents["readings"] == "48 of share, in 48 cells"
+    assert found.extents["x"] == "-0.0625 to 0.9375 (no unit)"
+    assert "ratio 0.1 to 1, angle 0 to 3.14;" in found.assumed["coefficients"]
+    settings = {"method": "kriging", "domain": "periodic"}
+    kriged = lp.reconstruct(lp.read(share, noise_std=0.1), "screened_poisson", **settings).to_xarray()
+    assert kriged["mean"].attrs["units"] == "1"
+
+
 def test_a_range_of_time_that_people_can_read():
     assert time_words(1.0, 1) == "some seconds on one core"
     assert time_words(600.0, 2) == "3 minutes to 30 minutes on one core, held-out readings included"

@@ -26,6 +26,7 @@ MOST_FRAMES, FEWEST_FRAMES = 24, 7
 FINEST, COARSEST = 96, 24  # cells along the shorter side
 BYTES = 3_000_000  # of all maps of a page together
 LEVELS = (0.05, 0.5, 0.95)
+_MEMORY = 3e8  # bytes that decoding takes at once, about
 _GAP = 65535
 _FADED = 0.3
 _SIGN_MATTERS = 0.1  # the smaller side of zero, as a share of the larger one
@@ -139,23 +140,25 @@ def make_film(
     area_means, above = [], []
     one = slice(case, case + 1)
     with torch.no_grad():
-        for time in torch.from_numpy(when).split(1):
-            found = {"mean": posterior.means(one, grid, time)[0, 0].numpy()}
-            decoded = posterior.spread_fields(one, grid, time)
-            draws = decoded[0, :, 0].numpy()[:, ~hidden]
-            area_means.append(draws.mean(1))
+        # a few frames at once: draws of a start are made anew for each call, and a page must fit into little memory
+        at_once = max(1, int(_MEMORY / (32 * math.prod(grid.shape) * posterior.num_spread_draws)))
+        for times in torch.from_numpy(when).split(at_once):
+            found = {"mean": posterior.means(one, grid, times)[0].numpy()}
+            decoded = posterior.spread_fields(one, grid, times)
+            draws = decoded[0].numpy()[..., ~hidden]
+            area_means.append(draws.mean(-1))
             if posterior.has_spread:
                 of_draws = posterior.has_spread_of_draws  # then they are decoded once for all that is shown
-                spread = spread_over_draws(decoded, LEVELS) if of_draws else posterior.spreads(one, grid, time, LEVELS)
-                found["std"] = spread.std[0, 0].numpy()
-                found |= {f"q{level:g}": q.numpy() for level, q in zip(LEVELS, spread.quantiles[0, :, 0], strict=True)}
+                spread = spread_over_draws(decoded, LEVELS) if of_draws else posterior.spreads(one, grid, times, LEVELS)
+                found["std"] = spread.std[0].numpy()
+                found |= {f"q{level:g}": q.numpy() for level, q in zip(LEVELS, spread.quantiles[0], strict=True)}
                 if threshold is not None:
                     share = (decoded > threshold).double().mean(1) if of_draws else None
-                    share = posterior.exceedances(one, grid, time, threshold) if share is None else share
-                    found["above"] = share[0, 0].numpy()
-                    above.append((draws > threshold).mean(1))
+                    share = posterior.exceedances(one, grid, times, threshold) if share is None else share
+                    found["above"] = share[0].numpy()
+                    above.append((draws > threshold).mean(-1))
             for name, values in found.items():
-                columns.setdefault(name, []).append(np.where(hidden, np.nan, values))
+                columns.setdefault(name, []).extend(np.where(hidden, np.nan, values))
     if truth is not None:
         columns |= _against_truth(truth, columns["mean"], grid)
     layers = _layers({name: np.stack(values) for name, values in columns.items()}, frame, threshold, posterior)
@@ -167,8 +170,8 @@ def make_film(
         user_times,
         tuple(time_label(time, frame, user_times) for time in user_times),
         layers if readings is None else [*layers, readings],
-        np.stack(area_means, axis=-1),
-        np.stack(above, axis=-1) if above else None,
+        np.concatenate(area_means, axis=-1),
+        np.concatenate(above, axis=-1) if above else None,
         _scales(layers, observation, case),
     )
 

@@ -10,9 +10,12 @@ from latentpde.grid import Grid
 from latentpde.posterior import PDEPosterior
 from latentpde.report.film import Film, Layer
 
+_UNSEEN = 0.2  # of a scale: colours within look like none
+
 
 def source_film(posterior: PDEPosterior, case: int, grid: Grid) -> Film:
-    """Mean and standard deviation of the source, to the same limit: a mean that is nothing to it looks so.
+    """Mean and standard deviation of the source, to the same limit, so that a mean within its uncertainty looks so;
+    where it would not be seen at all, to limits of their own.
 
     Args:
         posterior: which knows a source.
@@ -30,8 +33,10 @@ def source_film(posterior: PDEPosterior, case: int, grid: Grid) -> Film:
     layers = [Layer("mean", title, mean, "field", f"{what}: red pushes the field up, blue down", unit)]
     if posterior.has_spread:
         layers.append(Layer("std", "Uncertainty", std, "spread", "the standard deviation of the source", unit))
-    limit = float(np.nanmax([np.nanmax(np.abs(mean)), np.nanmax(std) if posterior.has_spread else 0.0])) or 1.0
-    scales = {"field": (-limit, limit, "signed"), "spread": (0.0, limit, "spread")}
+    largest, spread = float(np.nanmax(np.abs(mean))), float(np.nanmax(std)) if posterior.has_spread else 0.0
+    limit = max(largest, spread) or 1.0
+    own = largest if 0 < largest < _UNSEEN * limit else limit
+    scales = {"field": (-own, own, "signed"), "spread": (0.0, limit, "spread")}
     return Film(case, grid, np.zeros(1), ("",), layers, np.nanmean(mean, axis=(1, 2))[None], None, scales)
 
 

@@ -106,7 +106,6 @@ def summary(
     sentences = [_what_was_read(listing, frame, observation, steady)]
     if listing.of_source is not None:
         sentences.append(f"Of these {int(listing.of_source.sum())} are readings of the source.")
-    centre, wide = float(film.area_means[:, -1].mean()), _std(film.area_means[:, -1])
     low, high = (np.unravel_index(f(mean), mean.shape) for f in (np.nanargmin, np.nanargmax))
     ends = [
         suffixed(with_error(float(mean[at]), np.nan if std is None else float(std[-1][at])), unit) for at in (low, high)
@@ -118,7 +117,7 @@ def summary(
         + suffixed(number(float(np.nanmedian(std[-1])), 2), unit)
     )
     sentences.append(
-        f"{name[:1].upper()}{name[1:]}{when} averages {suffixed(with_error(centre, wide), unit)} over the area, "
+        f"{name[:1].upper()}{name[1:]}{when} averages {suffixed(_area_mean(film), unit)} over the area, "
         f"from {ends[0]} where it is lowest to {ends[1]} where it is highest{typical}."
     )
     if threshold is not None and film.areas_above is not None:
@@ -272,8 +271,16 @@ def _spelt(value: Any) -> str:
 def short(posterior: Posterior, film: Film) -> str:
     """One case in a few words, for an index."""
     unit = (posterior.observation.frame or Frame()).value_unit
-    middle = with_error(float(film.area_means[:, -1].mean()), _std(film.area_means[:, -1]))
-    return f"{int(posterior.observation.num_readings[film.case])} readings, mean {suffixed(middle, unit)}"
+    return f"{int(posterior.observation.num_readings[film.case])} readings, mean {suffixed(_area_mean(film), unit)}"
+
+
+def _area_mean(film: Film) -> str:
+    """The mean over the area at the last time, as precisely as it is known, or as the range of the field asks for."""
+    centre, std = float(film.area_means[:, -1].mean()), _std(film.area_means[:, -1])
+    if np.isfinite(std) and std > 0:
+        return with_error(centre, std)
+    shown = film.layers[0].values[-1]
+    return known_to(centre, 0.01 * float(np.nanmax(shown) - np.nanmin(shown)))
 
 
 def film_note(posterior: Posterior, film: Film) -> str:
@@ -295,9 +302,13 @@ def source(film: Film) -> str:
     if std is None:
         return text
     up, down = (100 * float(np.nanmean(sign * mean > 2 * std[0])) for sign in (1, -1))
+    ends = [film.scales[name][1] for name in ("field", "spread")]
+    scales = "Both maps run to the same value."
+    if ends[0] != ends[1]:
+        scales = f"The map of the mean runs to {ends[0]:.2g}, that of the uncertainty to {ends[1]:.2g}."
     if up + down < 1:
-        return f"{text} Nowhere is it certain to be there at all: the readings tell little about it."
+        return f"{text} Nowhere is it certain to be there at all: the readings tell little about it. {scales}"
     return (
         f"{text} It is certainly positive (by two standard deviations) on {up:.0f} % of the area, and certainly "
-        f"negative on {down:.0f} %. Both maps run to the same value."
+        f"negative on {down:.0f} %. {scales}"
     )

@@ -15,8 +15,8 @@ from latentpde.errors import DataError, UsageError
 from latentpde.grid import Grid, resample
 from latentpde.posterior import Posterior
 from latentpde.report import fields as plotting
+from latentpde.report import film, tables
 from latentpde.report import page as report
-from latentpde.report import tables
 from latentpde.report.page import render_report
 from latentpde.simulation import simulate
 
@@ -122,6 +122,27 @@ def test_maps_hold_what_the_posterior_says_at_every_time(case, tmp_path):
     )
     cells = post.observation.mask[1, 0].numpy()
     np.testing.assert_array_equal(np.isfinite(layers["readings"][-1]), np.kron(cells, np.ones((4, 4))) > 0)
+
+
+def test_frames_are_the_same_however_many_are_decoded_at_once(case, monkeypatch):
+    post = spread_out(case[0])
+    together = Page(render_report(post, case=0, resolution=16))
+    monkeypatch.setattr(film, "_MEMORY", 0)
+    one_by_one = Page(render_report(post, case=0, resolution=16))
+    for name, values in one_by_one.layers().items():
+        assert np.allclose(together.layers()[name], values, equal_nan=True, rtol=1e-4), name
+
+
+def test_a_source_that_is_little_beside_its_uncertainty_is_still_drawn(case, tmp_path):
+    post = case[0]
+    q = post.latent.num_coefficients
+    up, down = post.z.clone(), post.z.clone()
+    down[..., q:] *= -0.9
+    page = write(replace(post, z=torch.cat([up, down], 1)), tmp_path, case=0)
+    scales, layers = page.scripts[1]["scales"], page.layers(1)
+    assert scales["field"][1] == pytest.approx(np.abs(layers["mean"]).max(), rel=1e-3)
+    assert scales["spread"][1] == pytest.approx(layers["std"].max(), rel=1e-3)
+    assert "The map of the mean runs to" in page.text
 
 
 def test_every_case_has_a_place_in_the_index_and_a_section(case, tmp_path):

@@ -202,6 +202,15 @@ def test_it_prints_with_everything_on_it(opened, tmp_path):
     assert (tmp_path / "out.pdf").stat().st_size > 50_000
 
 
+def test_on_paper_the_map_is_an_image_that_fills_its_frame(opened):
+    page = opened("desktop", "light")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    image, frame = (page.locator(f".stage {one}").first.bounding_box() for one in ("image", ".frame"))
+    assert image == pytest.approx(frame, abs=1.5)  # the frame has a line
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".stage").first.locator("canvas").count() == 1
+
+
 def test_what_the_page_says_in_words(opened):
     text = opened().locator("main").inner_text()
     assert text.index("Careful.") < text.index("Made from")  # warnings come first

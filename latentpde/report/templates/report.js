@@ -190,8 +190,10 @@
         }
         context.stroke();
       }
-      stage.appendChild(canvas);
+      if (!state.onPaper) stage.appendChild(canvas);
       const svg = element("svg", { width: "100%", height: "100%", "aria-hidden": "true" }, stage);
+      // browsers print a canvas cut off at its lower edge, and an image as it is
+      if (state.onPaper) element("image", { href: canvas.toDataURL(), x: box.left, y: box.top, width: box.width, height: box.height, preserveAspectRatio: "none" }, svg);
       element("rect", { class: "frame", x: box.left, y: box.top, width: box.width, height: box.height }, svg);
       drawAxes(svg);
       if (showReadings && showReadings.checked) drawStations(svg);
@@ -371,7 +373,8 @@
     let resizing = null;
     new ResizeObserver(() => { cancelAnimationFrame(resizing); resizing = requestAnimationFrame(draw); }).observe(stage.parentElement);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-    window.addEventListener("beforeprint", draw);
+    window.addEventListener("beforeprint", () => { state.onPaper = true; draw(); });
+    window.addEventListener("afterprint", () => { state.onPaper = false; draw(); });
     draw();
   }
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import warnings
 from pathlib import Path
 
 import latentpde
@@ -47,6 +48,9 @@ html_theme_options = {
 # A tutorial without its data is shown without its numbers, and says so; whoever builds the pages hears of it, too.
 if missing := missing_data(pm10):
     print(f"The tutorial on fine dust is built without its numbers: {missing}", file=sys.stderr)
+
+# Warnings are part of what an example prints; where this machine keeps the package is not.
+warnings.formatwarning = lambda message, category, *where: f"{category.__name__}: {message}\n"
 
 # The examples write files beside themselves, so what is run is a copy.
 shutil.rmtree(HERE / "_build" / "examples", ignore_errors=True)

@@ -174,10 +174,10 @@ class MarginalLikelihood:
         for i, (few, residual) in enumerate(self._residuals(distinct)):
             num = 1 if counts is None else counts[i]
             factors = self._form.factorised(few)
-            misfit, *trend = self._fitted(factors, residual)
+            misfit, beta, factor = self._fitted(factors, residual)
             misfits.append(misfit.repeat(num))
             for own, generator in zip(found, generators, strict=True):
-                own.append(self._conditional_few(factors, residual, *trend, generator, num))
+                own.append(self._conditional_few(factors, residual, beta, factor, generator, num))
         joined = [(torch.cat([u for u, _ in own]), torch.cat([b for _, b in own])) for own in found]
         if self.conditioned is not None:
             joined = [(u, self.conditioned.trend_of(u[:, -self.conditioned.num_unknown :])) for u, _ in joined]

@@ -110,14 +110,16 @@ def inferred(lines: list[Line]) -> Table:
         errors = [_with_error(own, kind) for kind in ("known_a", "inferred_a")]
         ratio = np.mean([line["inferred_a"] / line["known_a"] for line in own]) if own else None
         levels = _with_error(own, "std_over_length")
-        rows.append((name, str(sum(int(line["num"]) for line in own)), *errors, _cell(ratio, 3), levels))
+        seconds = _cell(float(np.median([line["seconds"] for line in own])) if own else None, 0)
+        rows.append((name, str(sum(int(line["num"]) for line in own)), *errors, _cell(ratio, 3), levels, seconds))
     note = (
         "Relative error of the right-hand side in percent, inverse, noise 0.1 %, on the same fields: with the prior's "
         f"strength and length known, and with both inferred from the readings of each field; {INFERRED_MODES} modes "
-        "along each axis. The last column is the inferred ratio of strength to length over the true one: readings in "
-        "one rectangle tell this ratio, and hardly each of the two."
+        "along each axis. The last column but one is the inferred ratio of strength to length over the true one: "
+        "readings in one rectangle tell this ratio, and hardly each of the two. The last is the seconds that a field "
+        "took on one core, which had other work to do."
     )
-    heads = ("task", "fields", "known", "inferred", "ratio", "strength / length")
+    heads = ("task", "fields", "known", "inferred", "ratio", "strength / length", "s")
     return Table("rivals: levels of the prior known and inferred", heads, tuple(rows), (note,))
 
 

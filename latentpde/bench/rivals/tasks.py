@@ -16,7 +16,7 @@ DIRECTIONS = ("forward", "inverse", "both")
 NOISES = (0.0, 1e-4, 1e-3, 1e-2, 5e-2)
 SCHEMES = ("five-point", "exact")
 LEASTS = (LEAST, 1e-4, 1e-6)  # noise that is assumed of readings that have none
-INFERRED_NOISE, INFERRED_MODES, INFERRED_FIELDS, INFERRED_LAYOUTS = 1e-3, 64, 1, 4
+INFERRED_NOISE, INFERRED_MODES, INFERRED_FIELDS, INFERRED_LAYOUTS = 1e-3, 64, 2, 5
 _HEAT_CASES = 20
 _INFERRED = ", inferred"
 

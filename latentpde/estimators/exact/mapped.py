@@ -11,6 +11,8 @@ products of functions along the axes. Both axes have walls, so everything is rea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
@@ -51,6 +53,8 @@ class MappedModes:
         )
         self._k = Wavenumbers(rows[:, None], cols[None, :])
         self.num_values = len(places.positions) * len(self)
+        # of fields whose levels are inferred, for the coefficients that were asked for last, which may be known
+        self._kept: dict[str, tuple[Tensor, list[Tensor]]] = {}
 
     def __len__(self) -> int:
         return sum(len(part.modes) for part, _ in self.parts)
@@ -123,31 +127,41 @@ class MappedModes:
     def _rows(self, part: UnknownPart, k: Wavenumbers, row: Tensor) -> list[Float[Tensor, "_ mode"]]:
         """What readings see of whitened modes of a field, a few readings after the other; of a source, of all of its
         block, zero where it has none."""
-        amplitude, shape = self._amplitude(part, k, row), (self.basis.along_y.shape[1], self.basis.along_x.shape[1])
+        amplitude = self._amplitude(part, k, row)
         if part.field == "source":
-            flat = torch.zeros(shape[0] * shape[1], dtype=torch.float64)
-            amplitude = flat.index_put((part.modes.index,), amplitude).unflatten(0, shape)
-        found, waiting = [], []
+            flat = torch.zeros(self.basis.along_y.shape[1] * self.basis.along_x.shape[1], dtype=torch.float64)
+            amplitude = flat.index_put((part.modes.index,), amplitude)
+        if not any(isinstance(level, int) for level in part.levels) or row.requires_grad:
+            return [few * amplitude for few in self._unit_rows(part, k, row)]
+        theta = row[:, : len(self.family.coefficients)]
+        if part.field not in self._kept or not torch.equal(self._kept[part.field][0], theta):
+            self._kept[part.field] = theta.clone(), list(self._unit_rows(part, k, row))
+        return [few * amplitude for few in self._kept[part.field][1]]
+
+    def _unit_rows(self, part: UnknownPart, k: Wavenumbers, row: Tensor) -> Iterator[Float[Tensor, "_ mode"]]:
+        """The same of modes of unit amplitude, which do not depend on levels."""
+        waiting: list[Tensor] = []
         for t, here in enumerate(self.places.snapshots):
             response = self._response(part, k, row, t)
             for start in range(here.start, here.stop, _READINGS_AT_ONCE):
                 few = slice(start, min(start + _READINGS_AT_ONCE, here.stop))
-                waiting.append(self._few_rows(part, t, few, response, amplitude))
+                waiting.append(self._few_rows(part, t, few, response))
                 if sum(map(len, waiting)) >= _READINGS_AT_ONCE:
-                    found.append(_joined(waiting))
+                    yield _joined(waiting)
                     waiting = []
-        return [*found, _joined(waiting)] if waiting else found
+        if waiting:
+            yield _joined(waiting)
 
-    def _few_rows(self, part: UnknownPart, t: int, few: slice, response: Tensor, amplitude: Tensor) -> Tensor:
+    def _few_rows(self, part: UnknownPart, t: int, few: slice, response: Tensor) -> Tensor:
         """Those of some readings of a snapshot."""
         if part.field != "source":
-            return part.modes.waves(self.places.positions[few]).real * (response * amplitude)
+            return part.modes.waves(self.places.positions[few]).real * response
         of_source = t == len(self.places.times)
         along_y, along_x = (along[few] for along in (self._own_along if of_source else self._along))
         if of_source:
-            return (along_y[:, :, None] * along_x[:, None, :] * amplitude).flatten(1)
+            return (along_y[:, :, None] * along_x[:, None, :]).flatten(1)
         of_x = (along_x[:, None, :] * response) @ self.basis.along_x
-        return (((along_y[:, None, :] * self.basis.along_y.T) @ of_x) * amplitude).flatten(1)
+        return ((along_y[:, None, :] * self.basis.along_y.T) @ of_x).flatten(1)
 
     def _heard(self, part: UnknownPart, k: Wavenumbers, row: Tensor, t: int, here: slice, values: Tensor) -> Tensor:
         """What readings of a snapshot hear of modes' values, ``(reading, column)``."""

@@ -302,6 +302,26 @@ def test_a_state_in_sines_and_a_source_in_cosines(at_once, monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
+def test_what_is_kept_of_some_coefficients_is_not_taken_for_others():
+    """Where levels are inferred, responses of unit amplitude are kept as long as the coefficients stay the same."""
+    from latentpde.estimators.exact.estimator import Exact
+    from latentpde.latent import Latent
+
+    rng, domain = np.random.default_rng(5), lp.Domain("dirichlet", "dirichlet")
+    rows = table(rng)
+    observation = observe(rows, rng.standard_normal(len(rows)), domain)
+    source = lp.Matern(std=(0.5, 5.0), length=0.4, num_modes=MODES, basis="neumann")
+    options = {"source": source, "initial": lp.Matern(**STATE, num_modes=MODES), "trend": "none"}
+
+    def evaluated(parameters):
+        (model,) = Exact(**options).models(observation, Latent(get_family("heat")))
+        return model.likelihood.log_likelihood(parameters)
+
+    parameters = torch.tensor([[0.05, 1.0], [0.05, 2.0], [0.1, 2.0], [0.05, 1.0]], dtype=torch.float64)
+    alone = torch.cat([evaluated(one) for one in parameters.split(1)])
+    torch.testing.assert_close(evaluated(parameters), alone, rtol=1e-12, atol=0.0)
+
+
 @pytest.mark.parametrize("of_source", [False, True])
 def test_what_is_left_to_know_elsewhere_of_a_source_in_cosines(of_source):
     """What `suggest` goes by, against a dense Gaussian."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from latentpde.errors import UsageError
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.grid import Grid
 from latentpde.posterior import Posterior
-from latentpde.posterior.spread import Spread, spread_over_draws
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -76,16 +75,6 @@ class MixturePosterior(Posterior):
     ) -> Float[Tensor, "case time y x"]:
         own = zip(self.parts_of, self.weights, strict=True)
         return torch.stack([weight * part.means(cases, grid, times) for part, weight in own]).sum(0)
-
-    def spreads(
-        self,
-        cases: slice,
-        grid: Grid,
-        times: Float[Tensor, " time"],
-        levels: Sequence[float] = (),
-        draws: Tensor | None = None,
-    ) -> Spread:
-        return spread_over_draws(self.fields(cases, grid, times) if draws is None else draws, levels)
 
     def warnings(self, case: int) -> list[str]:
         return self.parts_of[0].warnings(case)

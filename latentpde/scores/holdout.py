@@ -151,7 +151,7 @@ def holdout(
     Args:
         observation: whatever `latentpde.reconstruct` takes.
         family: the PDE, as there.
-        share: of the readings of each case that is held out, between 0 and 1.
+        share: of the field's readings of each case that is held out, between 0 and 1; those of the source are kept.
         groups: ``"stations"`` to hold out whole places with all their times, which is the harder and mostly the more
             honest question; or a label for each reading of a single case, to hold out readings of one label together.
             By default readings are held out one by one.
@@ -203,8 +203,12 @@ def split(
     out = torch.zeros_like(observation.mask)
     for case in range(len(observation)):
         listing = Listing.of(observation, case)
-        chosen = _chosen(_labels(listing, groups, len(observation)), share, rng)
-        if chosen.all():
+        labels, of_field = _labels(listing, groups, len(observation)), listing.of_field
+        if not len(of_field):
+            raise DataError(f"all readings of case {case} are of the source; those of the field are held out")
+        chosen = np.zeros(len(listing), dtype=bool)
+        chosen[of_field] = _chosen(labels[of_field], share, rng)
+        if chosen[of_field].all():
             raise DataError(
                 f"holding out {100 * share:g} % leaves no reading of case {case}, which has {len(listing)}; hold out "
                 "fewer, or readings one by one"
@@ -241,7 +245,7 @@ def _chosen(labels: np.ndarray, share: float, rng: np.random.Generator) -> np.nd
 
 
 def _task(kept: Observation, held: Observation, case: int) -> Task:
-    given, asked = Listing.of(kept, case), Listing.of(held, case)
+    given, asked = (Listing.of(one, case).of_the_field() for one in (kept, held))
     known, unknown = (Readings(one.points, one.times, one.values, one.stations) for one in (given, asked))
     return Task(f"case {case}", known, unknown, kept.grid.origin, kept.grid.extent, noisy=True)
 
@@ -274,7 +278,7 @@ def _collected(
         rows[name] = {column: row[column] for column in SCORES}
     tables = []
     for case, own in enumerate(found[posterior.method]):
-        table = Listing.of(held, case).to_frame(held.frame)
+        table = Listing.of(held, case).of_the_field().to_frame(held.frame)
         table.insert(0, "case", case)
         std = np.hypot(own.std, own.noise_std)
         value = table.iloc[:, -1].to_numpy()

@@ -135,3 +135,29 @@ def test_the_command_refuses_shares_that_are_none(refused, case_file, tmp_path):
                 "--holdout", share)  # fmt: skip
     refused(2, "--holdout-groups needs --holdout", "reconstruct", case_file, "-o", tmp_path / "o.nc",
             "--holdout-groups")  # fmt: skip
+
+
+def test_readings_of_the_source_are_kept():
+    """Their unit is another, and predictors that know no PDE would take them for readings of the field."""
+    rng = np.random.default_rng(0)
+    y, x = rng.random((2, 24))
+    reads = np.repeat(["field", "source"], [16, 8])
+    values = np.where(reads == "field", np.sin(np.pi * y) * np.sin(np.pi * x), 1e3 * y)
+    observation = lp.Observation.from_table(
+        values,
+        y=y,
+        x=x,
+        sigma=np.where(reads == "field", 0.01, 10.0),
+        reads=reads,
+        domain="dirichlet",
+        grid=lp.Grid((8, 8)),
+    )
+    known = {"fixed": {"kappa": 1.0}, "source": lp.Matern(20.0, 0.5), "num_draws": 4}
+    found = lp.holdout(observation, "poisson", share=0.25, **known)
+    assert len(found.readings) == 4
+    assert found.num_kept == 20
+    assert found.readings["value"].abs().max() <= 1
+    assert found.scores.loc["mean of readings", "rmse"] < 1
+    alone = lp.Observation.from_table(values[16:], y=y[16:], x=x[16:], sigma=10.0, reads="source")
+    with pytest.raises(DataError, match="are of the source"):
+        lp.holdout(alone, "poisson", **known)

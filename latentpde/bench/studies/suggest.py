@@ -1,9 +1,15 @@
-"""Whether suggested sensors lower the true error more than those that other rules choose."""
+"""Whether suggested sensors lower the true error more than those that other rules choose.
+
+So that the places matter, sensors read the field itself, with noise of a fraction of its spread, and nothing is unknown
+that no sensor could tell: the initial state is known whole. The error that chosen readings leave is averaged over their
+noise, which by itself would move it more than the choice does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,10 +27,15 @@ from latentpde.questions.design import suggest
 from latentpde.scores.ranks import holm
 from latentpde.simulation import Simulation
 
-SEED = 6000
+SEED = 9100
 REGIMES = ("balanced", "klein_gordon", "helmholtz")
-NUM_FIRST, NUM_NEXT = 12, 5  # readings at random, then chosen ones
-SHAPE, NUM_MODES = (64, 64), 6  # 16 x 16 cells: every cell that was not read is a candidate
+NUM_FIRST, NUM_NEXT = 12, 5  # readings at random, then chosen ones, of 256 places at random
+SHAPE, NUM_MODES = (64, 64), 6
+NOISE = 0.2  # of a reading, in standard deviations of the field: a reading is to tell something in every family
+NUM_NOISES = 4  # of the chosen readings, over which the squared error is averaged
+_NO_NOISE = 1e-9  # at first; it is added here
+_NUM_DRAWS = 64  # of the posterior before, which PySensors learns from
+_NO_DRAWS = {"num_draws": 2, "num_spread_draws": 2}  # the mean is over nodes of its own then
 OURS = "suggested"
 
 
@@ -55,71 +66,76 @@ class Suggest(Study):
 
 
 def measure(regime: str, index: int, seed: int = SEED) -> dict[str, float]:
-    """RMSE of the field before, and with the readings that each rule chooses.
+    """RMSE of the field before, and with the readings that each rule chooses: the root of the mean over several noises
+    of these, the same for all rules.
 
     Args:
         regime: where the case comes from.
         index: of the case.
         seed: of the set of cases.
     """
-    cases = Simulation(regime=regime, seed=seed, sparsity=1.0, shape=SHAPE, num_modes=NUM_MODES)
-    tree = cases.cases(index, index + 1)
-    whole, truth = Observation.from_dataset(tree), np.asarray(tree["truth/field"])[0]
+    of_cases = {"shape": SHAPE, "num_modes": NUM_MODES, "sparsity": 1.0, "observed": "point", "noise_std": _NO_NOISE}
+    tree = Simulation(regime=regime, seed=seed, **of_cases).cases(index, index + 1)
+    whole, truth = (
+        Observation.from_dataset(tree, fine_initial=tree["truth/initial"]),
+        np.asarray(tree["truth/field"])[0],
+    )
+    assert whole.positions is not None
+    places, noise_std = whole.positions[0].numpy(), NOISE * float(truth.std())
+    whole = replace(whole, noise_std=torch.full_like(whole.noise_std, noise_std))
     rng = np.random.default_rng([seed, index])
-    num_cells = whole.mask[0].numel()
-    first = rng.choice(num_cells, NUM_FIRST, replace=False)
+    first = rng.choice(len(places), NUM_FIRST, replace=False)
+    noise = noise_std * rng.standard_normal((NUM_NOISES, len(places)))
+    noise[:, first] = noise[0, first]  # what was read stays
 
-    def solve(read: np.ndarray) -> ExactPosterior:
-        mask = torch.zeros(num_cells, dtype=torch.bool)
+    def solve(read: np.ndarray, number: int = 0, **settings: Any) -> ExactPosterior:
+        mask = torch.zeros(len(places), dtype=torch.bool)
         mask[torch.from_numpy(read)] = True
-        mask = mask.reshape(whole.mask.shape)
+        values = torch.where(mask, whole.values + torch.from_numpy(noise[number]), 0.0)
         with no_warnings():
-            found = reconstruct(replace(whole, mask=mask, values=torch.where(mask, whole.values, 0.0)), seed=index)
+            found = reconstruct(replace(whole, mask=mask.expand_as(values), values=values), seed=index, **settings)
         assert isinstance(found, ExactPosterior)
         return found
 
-    def error(posterior: ExactPosterior) -> float:
-        return rounded(float(np.sqrt(np.mean((posterior.mean(resolution=truth.shape[0]).values[0] - truth) ** 2))))
+    def squared(posterior: ExactPosterior) -> float:
+        return float(np.mean((posterior.mean(resolution=truth.shape[0]).values[0] - truth) ** 2))
 
-    before = solve(first)
-    free = np.setdiff1d(np.arange(num_cells), first)
-    y, x = (c.numpy() for c in whole.grid.coordinates())
-    centres = np.stack(np.meshgrid(y, x, indexing="ij"), -1).reshape(-1, 2)
-    found = {"before": error(before)}
+    before = solve(first, num_draws=_NUM_DRAWS)
+    free = np.setdiff1d(np.arange(len(places)), first)
+    found = {"before": squared(before)}
     for name, rule in RULES.items():
-        chosen = rule(before, centres, first, free, rng)
+        chosen = rule(before, places, first, free, rng)
         if chosen is not None:
-            found[name] = error(solve(np.concatenate([first, chosen])))
-    return found
+            read = np.concatenate([first, chosen])
+            found[name] = float(np.mean([squared(solve(read, n, **_NO_DRAWS)) for n in range(NUM_NOISES)]))
+    return {name: rounded(value**0.5) for name, value in found.items()}
 
 
-def _suggested(before: ExactPosterior, centres: np.ndarray, first: np.ndarray, free: np.ndarray, rng) -> np.ndarray:
-    return free[suggest(before, NUM_NEXT, candidates=centres[free]).chosen]
+def _suggested(before: ExactPosterior, places: np.ndarray, first: np.ndarray, free: np.ndarray, rng) -> np.ndarray:
+    return free[suggest(before, NUM_NEXT, candidates=places[free]).chosen]
 
 
-def _random(before: ExactPosterior, centres: np.ndarray, first: np.ndarray, free: np.ndarray, rng) -> np.ndarray:
+def _random(before: ExactPosterior, places: np.ndarray, first: np.ndarray, free: np.ndarray, rng) -> np.ndarray:
     return rng.choice(free, NUM_NEXT, replace=False)
 
 
-def _farthest(before: ExactPosterior, centres: np.ndarray, first: np.ndarray, free: np.ndarray, rng) -> np.ndarray:
+def _farthest(before: ExactPosterior, places: np.ndarray, first: np.ndarray, free: np.ndarray, rng) -> np.ndarray:
     """Each as far as can be from all others, on the torus."""
     chosen = list(first)
     for _ in range(NUM_NEXT):
-        apart = np.abs(centres[free][:, None] - centres[chosen])
+        apart = np.abs(places[free][:, None] - places[chosen])
         distance = np.sqrt((np.minimum(apart, 1 - apart) ** 2).sum(-1)).min(1)
         chosen.append(int(free[distance.argmax()]))
     return np.array(chosen[len(first) :])
 
 
-def _most_uncertain(
-    before: ExactPosterior, centres: np.ndarray, first: np.ndarray, free: np.ndarray, rng
-) -> np.ndarray:
-    std = before.std(resolution=before.observation.grid.shape[0]).values.reshape(-1)
-    return free[np.argsort(-std[free])[:NUM_NEXT]]
+def _most_uncertain(before: ExactPosterior, places: np.ndarray, first: np.ndarray, free: np.ndarray, rng) -> np.ndarray:
+    _, std, _ = _at(before, places[free])
+    return free[np.argsort(-std)[:NUM_NEXT]]
 
 
 def _pysensors(
-    before: ExactPosterior, centres: np.ndarray, first: np.ndarray, free: np.ndarray, rng
+    before: ExactPosterior, places: np.ndarray, first: np.ndarray, free: np.ndarray, rng
 ) -> np.ndarray | None:
     """QR pivots of an SVD basis of the posterior's draws, which are what PySensors can learn from."""
     try:
@@ -127,11 +143,18 @@ def _pysensors(
         from pysensors.basis import SVD
     except ImportError:
         return None
-    draws = before.fields(slice(0, 1), before.observation.grid, before.observation.times)[0, :, -1].flatten(1).numpy()
-    draws = draws[:, free] - draws[:, free].mean(0)
+    _, _, draws = _at(before, places[free])
     model = SSPOR(basis=SVD(n_basis_modes=min(NUM_NEXT, len(draws) - 1)), n_sensors=NUM_NEXT)
-    model.fit(draws, quiet=True, prefit_basis=False)
+    model.fit(draws - draws.mean(0), quiet=True, prefit_basis=False)
     return free[np.asarray(model.get_selected_sensors())[:NUM_NEXT]]
+
+
+def _at(posterior: ExactPosterior, places: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Mean, standard deviation and draws of the field at places."""
+    points = torch.from_numpy(places)
+    return tuple(
+        found.numpy() for found in posterior.at_places(0, points, posterior.observation.times.expand(len(points)))
+    )
 
 
 Rule = Callable[[ExactPosterior, np.ndarray, np.ndarray, np.ndarray, np.random.Generator], np.ndarray | None]
@@ -164,7 +187,9 @@ def _table(lines: Frame, regime: str) -> Table:
         rows.append((name, number(*mean_and_error(table[name])), ratio, better, *p_values))
     heads = ("readings chosen by", "RMSE", "log of RMSE over suggested's", "suggested is better in", "p", "p by ranks")
     note = (
-        f"{len(table)} cases with {NUM_FIRST} readings at random and {NUM_NEXT} chosen ones, of 16 x 16 cells. p: that "
+        f"{len(table)} cases with {NUM_FIRST} readings at random and {NUM_NEXT} chosen ones, of 256 places at random; "
+        f"the initial state is known whole, and a reading's noise is {NOISE:g} of the field's standard deviation. "
+        f"Squared errors are averaged over {NUM_NOISES} noises of the chosen readings, the same for all rules. p: that "
         "the suggested readings do not leave the smaller error, by a paired t-test of the logarithms and by Wilcoxon's "
         "signed ranks, each corrected by Holm for the number of rivals. PySensors learns its basis from draws of the "
         "posterior."

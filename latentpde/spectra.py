@@ -37,8 +37,8 @@ class Spectrum(ABC):
     """A stationary Gaussian prior with levels that are known, bounded or inferred.
 
     Between walls it has mirror images (`latentpde.grid.mirror`): away from them it is the same field. Its functions are
-    those of the domain, sines where the field vanishes at the walls, unless another basis is named: a source need not
-    vanish where the field does.
+    those of the domain, sines where the field vanishes at the walls, unless another basis is named: a source, or a
+    state, need not vanish where the field does.
 
     A spectrum of your own is a subclass with its levels and `power`; `docs/extending.md` has one.
 

@@ -82,6 +82,9 @@ def reconstruct(
     threshold: Threshold = None,
     check_model: CheckModel = False,
     report: Annotated[Path | None, typer.Option(help="Also write a report, a page that needs no network.")] = None,
+    film: Annotated[
+        Path | None, typer.Option(help="Also write the field at every time that was read: NetCDF file or Zarr store.")
+    ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     chunk: Chunk = None,
@@ -96,7 +99,7 @@ def reconstruct(
     from latentpde.io.files import atomic_path, check_writable
     from latentpde.io.netcdf import open_fine_initial
     from latentpde.io.read import holds_cases, read
-    from latentpde.io.reconstructions import summary_to_dataset, write_reconstruction
+    from latentpde.io.reconstructions import summary_to_dataset, write_film, write_reconstruction
     from latentpde.io.zarr_store import atomic_folder, check_store_writable
     from latentpde.needs import decoding_memory, require_memory
     from latentpde.posterior import output_grid
@@ -117,9 +120,9 @@ def reconstruct(
     options = parse_options(method, option or [])
     if twice := [name for name in settings if name in options]:
         raise UsageError(f"{', '.join(twice)} is given twice, as an option of its own and as --option")
-    paths = [path for path in (*observed, output, report) if path is not None]
+    paths = [path for path in (*observed, output, report, film) if path is not None]
     if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise UsageError("the readings, --output and --report must be different files")
+        raise UsageError("the readings, --output, --report and --film must be different files")
     of_cases = {
         "family": one_family(pde, average),
         "noise_std": known_noise,
@@ -138,10 +141,10 @@ def reconstruct(
     }
     require_store(output, workers=workers, scheduler=scheduler, chunk=chunk, resume=resume)
     if is_store(output) and (len(observed) > 1 or has_magic(str(observed[0])) or holds_cases(observed[0])):
-        if check_model or any(one is not None for one in (report, fine_initial, holdout, threshold)):
+        if check_model or any(one is not None for one in (report, film, fine_initial, holdout, threshold)):
             raise UsageError(
-                "--report, --holdout, --threshold, --check-model and --fine-initial are for a NetCDF file, not for a "
-                "Zarr store"
+                "--report, --film, --holdout, --threshold, --check-model and --fine-initial are for a NetCDF file, not "
+                "for a Zarr store"
             )
         return reconstruct_store(
             observed,
@@ -172,6 +175,13 @@ def reconstruct(
         f"to decode {num_draws} draw(s) at {grid.shape[0]} x {grid.shape[1]}",
         "ask for a lower --resolution, fewer draws or fewer cases",
     )
+    if film is not None:
+        num_times = len(observation.distinct_times)
+        require_memory(
+            decoding_memory(math.prod(grid.shape) * num_times, len(observation), num_draws, 0),
+            f"for --film at {num_times} times",
+            "ask for a lower --resolution or fewer draws",
+        )
     posterior = run(observation, pde, num_draws=num_draws, average=average, **call)
     show_families(posterior, quiet or as_json)
     posterior = run_check(posterior, check_model, quiet or as_json)
@@ -189,6 +199,10 @@ def reconstruct(
         # as it was used: a comparison of families leaves out what the file says of one of them
         used = posterior.observation
         write_reconstruction(dataset, used, stack.enter_context(beside(output)), as_store=is_store(output))
+        if film is not None:
+            beside = atomic_folder if is_store(film) else atomic_path
+            place = stack.enter_context(beside(film))
+            write_film(posterior, place, resolution, command=command_line(), as_store=is_store(film))
         if report is not None:
             from latentpde.report.page import write_report
 
@@ -202,5 +216,7 @@ def reconstruct(
         if held_out is not None:
             print(held_out.to_text())
         print(f"{len(observation)} case(s) reconstructed by {posterior.method} in {output}")
+        if film is not None:
+            print(f"The field at every time that was read: {film}")
         if report is not None:
             print(f"Open in a browser: {report}")

@@ -129,6 +129,41 @@ def write_reconstruction(
     write(xr.DataTree.from_dict({"/": dataset, f"/{GROUP}": readings_to_dataset(observation)}), path)
 
 
+def write_film(
+    posterior: Posterior,
+    path: str | Path,
+    resolution: Resolution = None,
+    *,
+    command: str = "",
+    as_store: bool | None = None,
+) -> None:
+    """Write the field at every time that was read: mean, standard deviation and quantiles, with an axis of time.
+
+    >>> import latentpde as lp, tempfile, xarray as xr
+    >>> posterior = lp.reconstruct(lp.simulate("diffusion", num=1, times=(0.1, 0.2)), method="map", num_steps=5)
+    >>> path = Path(tempfile.mkdtemp()) / "film.nc"
+    >>> write_film(posterior, path, 16)
+    >>> dict(xr.load_dataset(path)["mean"].sizes)
+    {'case': 1, 'time': 2, 'y': 16, 'x': 16}
+
+    Args:
+        posterior: of all cases.
+        path: of a NetCDF file or a Zarr store, which is replaced only when the new one is complete.
+        resolution: as that of `Posterior.mean`.
+        command: for the attribute ``history``.
+        as_store: whether it is a Zarr store; by default by its ending.
+    """
+    import xarray as xr
+
+    dataset = posterior.to_xarray(resolution=resolution)
+    for name in ("mean", "std", "quantiles"):
+        words = dataset[name].attrs.get("long_name", _VARIABLES[name][1])
+        dataset[name] = dataset[name].astype(np.float32).assign_attrs(dataset[name].attrs | {"long_name": words})
+    attributes = _attributes(posterior) | {"history": command or "latentpde.reconstruct"}
+    as_store = Path(path).suffix == ".zarr" if as_store is None else as_store
+    (write_zarr if as_store else write_netcdf)(xr.DataTree(dataset.assign_attrs(attributes)), path)
+
+
 def open_reconstruction(path: str | Path) -> tuple[Observation, dict[str, Any]]:
     """The readings that a reconstruction was made from, and what `latentpde.reconstruct` was called with."""
     groups = (read_zarr if is_zarr(path) else read_groups)(path, ("/", GROUP))

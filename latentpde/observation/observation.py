@@ -283,6 +283,15 @@ class Observation(InNotebook):
         return self.mask.flatten(1).sum(1)
 
     @property
+    def distinct_times(self) -> Float[Tensor, " moment"]:
+        """The times at which the field was read, each once, on the user's clock."""
+        times = self.times
+        if self.reading_times is not None:
+            of_field = self.mask if self.of_source is None else self.mask & ~self.of_source
+            times = torch.unique(self.reading_times[of_field]) if bool(of_field.any()) else times
+        return times + self.start
+
+    @property
     def fingerprints(self) -> list[int]:
         """A number for each case that follows from its readings, to tell whether something belongs to them."""
         return [zlib.crc32(values.numpy().tobytes()) for values in self.values]

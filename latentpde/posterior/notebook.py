@@ -54,13 +54,7 @@ class InNotebook:
         from latentpde.io.users import in_users_frame
 
         observation = self.observation
-        if times is None and observation.reading_times is None:
-            when = observation.times.numpy() + observation.start
-        elif times is None:
-            assert observation.reading_times is not None
-            when = np.unique(observation.reading_times[observation.mask].numpy()) + observation.start
-        else:
-            when = clock_times(observation, times)
+        when = observation.distinct_times.numpy() if times is None else clock_times(observation, times)
         wanted: dict[str, Any] = {"resolution": resolution, "times": when.tolist()}
         dataset = self.mean(**wanted).to_dataset(name="mean")
         dataset["std"] = self.std(**wanted)

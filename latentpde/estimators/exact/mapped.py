@@ -1,4 +1,4 @@
-r"""Readings of a field whose source has its prior in another basis than the field's own.
+r"""Readings of a field whose source, or initial state, has its prior in another basis than the field's own.
 
 A mode of the source is then a sum of modes of the field, :math:`\hat f = M a` (`latentpde.grid.bases`), and a reading
 responds to it by
@@ -6,12 +6,15 @@ responds to it by
 .. math:: A_{ic} = \sum_n \phi_n(x_i)\, H_n(\theta, t_i)\, M_{nc}\, \sigma_c ,
 
 a product of one small matrix along y and one along x for each reading, because :math:`\phi_n` and :math:`M` are
-products of functions along the axes. Both axes have walls, so everything is real.
+products of functions along the axes. Both axes have walls, so everything is real. For a state :math:`G` takes the place
+of :math:`H`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Complex, Float, Int
@@ -21,37 +24,60 @@ from latentpde.decoder import Decoder
 from latentpde.estimators.exact.fourier import as_wavenumbers
 from latentpde.estimators.exact.places import Places
 from latentpde.estimators.exact.responses import UnknownPart, response_of
-from latentpde.grid import Wavenumbers
+from latentpde.grid import Basis, Wavenumbers
 from latentpde.grid.bases import functions
 
 _READINGS_AT_ONCE = 128  # their responses to 128 x 128 modes are 16 MB
 
 
-class MappedModes:
-    """Whitened modes of a source in a basis of its own, and of the initial state where it is uncertain.
+@dataclass(frozen=True, eq=False)
+class _Map:
+    """The way of one field from its basis to the readings.
 
     Args:
-        decoder: with the source's basis.
+        basis: of the prior.
+        k: wavenumbers of the field's own functions.
+        along: these at the readings, along y and along x.
+        own_along: the functions of the basis there.
+    """
+
+    basis: Basis
+    k: Wavenumbers
+    along: tuple[Tensor, Tensor]
+    own_along: tuple[Tensor, Tensor]
+
+    @classmethod
+    def of(cls, basis: Basis, decoder: Decoder, places: Places) -> _Map:
+        signs, own_signs = (decoder.mirror.y, decoder.mirror.x), (basis.mirror.y, basis.mirror.x)
+        along, own_along, numbers = [], [], []
+        for axis, (num, num_own) in enumerate((basis.along_y.shape, basis.along_x.shape)):
+            position, side = places.positions[:, axis], decoder.rectangle[axis]
+            along.append(functions(signs[axis], side, num, position))
+            own_along.append(functions(own_signs[axis], basis.extent[axis] / 2, num_own, position + basis.margin))
+            numbers.append(torch.pi / side * torch.arange(num, dtype=torch.float64))
+        k = Wavenumbers(numbers[0][:, None], numbers[1][None, :])
+        return cls(basis, k, (along[0], along[1]), (own_along[0], own_along[1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the modes of the basis."""
+        return self.basis.along_y.shape[1], self.basis.along_x.shape[1]
+
+
+class MappedModes:
+    """Whitened modes of source, initial state and velocity, of which some have a basis of their own.
+
+    Args:
+        decoder: of the field.
         places: of the readings, which are at points.
         fields: the unknown ones.
     """
 
     def __init__(self, decoder: Decoder, places: Places, fields: list[UnknownPart]):
-        assert decoder.source_basis is not None
         self._decoder = decoder
-        self.family, self.places, self.basis = decoder.latent.family, places, decoder.source_basis
+        self.family, self.places = decoder.latent.family, places
         self.parts = [(part, as_wavenumbers(part.modes.k)) for part in fields]
-        self._along, self._own_along, mirror, basis = [], [], decoder.mirror, self.basis
-        for axis, (num, num_own) in enumerate((basis.along_y.shape, basis.along_x.shape)):
-            position, sign, own_sign = places.positions[:, axis], (mirror.y, mirror.x), (basis.mirror.y, basis.mirror.x)
-            self._along.append(functions(sign[axis], decoder.rectangle[axis], num, position))
-            own = functions(own_sign[axis], basis.extent[axis] / 2, num_own, position + basis.margin)
-            self._own_along.append(own)
-        rows, cols = (
-            torch.pi / side * torch.arange(along.shape[1], dtype=torch.float64)
-            for side, along in zip(decoder.rectangle, self._along, strict=True)
-        )
-        self._k = Wavenumbers(rows[:, None], cols[None, :])
+        self._maps = {part.field: _Map.of(part.basis, decoder, places) for part in fields if part.basis is not None}
         self.num_values = len(places.positions) * len(self)
         # of fields whose levels are inferred, for the coefficients that were asked for last, which may be known
         self._kept: dict[str, tuple[Tensor, list[Tensor]]] = {}
@@ -116,20 +142,22 @@ class MappedModes:
         return part.scale if inferred is None else part.scale * inferred[0, 0]
 
     def _response(self, part: UnknownPart, k: Wavenumbers, row: Tensor, t: int) -> Tensor:
-        """Of the field's modes to the source, or of the state's own; zeros and ones for readings of the source."""
-        theta, times = row[:, : len(self.family.coefficients)], self.places.times
+        """Of the field's modes to those of an unknown one; zeros and ones for readings of the source."""
+        theta, times, mapped = row[:, : len(self.family.coefficients)], self.places.times, self._maps.get(part.field)
         if t == len(times):
-            return torch.tensor(float(part.field == "source"), dtype=torch.float64)
-        if part.field == "source":
-            return self.family.source_response(self._k, times[t : t + 1], theta)[0, 0]
-        return response_of(self.family, part.field)(k, times[t : t + 1], theta).reshape(-1)
+            only_source = torch.tensor(float(part.field == "source"), dtype=torch.float64)
+            return only_source if mapped is None else only_source * torch.ones_like(mapped.k.y * mapped.k.x)
+        response = response_of(self.family, part.field)
+        if mapped is None:
+            return response(k, times[t : t + 1], theta).reshape(-1)
+        return response(mapped.k, times[t : t + 1], theta)[0, 0]
 
     def _rows(self, part: UnknownPart, k: Wavenumbers, row: Tensor) -> list[Float[Tensor, "_ mode"]]:
-        """What readings see of whitened modes of a field, a few readings after the other; of a source, of all of its
-        block, zero where it has none."""
+        """What readings see of whitened modes of a field, a few readings after the other; of one with a basis of its
+        own, of all of its block, zero where it has none."""
         amplitude = self._amplitude(part, k, row)
-        if part.field == "source":
-            flat = torch.zeros(self.basis.along_y.shape[1] * self.basis.along_x.shape[1], dtype=torch.float64)
+        if part.field in self._maps:
+            flat = torch.zeros(math.prod(self._maps[part.field].shape), dtype=torch.float64)
             amplitude = flat.index_put((part.modes.index,), amplitude)
         if not any(isinstance(level, int) for level in part.levels) or row.requires_grad:
             return [few * amplitude for few in self._unit_rows(part, k, row)]
@@ -154,39 +182,43 @@ class MappedModes:
 
     def _few_rows(self, part: UnknownPart, t: int, few: slice, response: Tensor) -> Tensor:
         """Those of some readings of a snapshot."""
-        if part.field != "source":
+        mapped = self._maps.get(part.field)
+        if mapped is None:
             return part.modes.waves(self.places.positions[few]).real * response
-        of_source = t == len(self.places.times)
-        along_y, along_x = (along[few] for along in (self._own_along if of_source else self._along))
-        if of_source:
+        if self._is_itself(part, t):
+            along_y, along_x = (along[few] for along in mapped.own_along)
             return (along_y[:, :, None] * along_x[:, None, :]).flatten(1)
-        of_x = (along_x[:, None, :] * response) @ self.basis.along_x
-        return ((along_y[:, None, :] * self.basis.along_y.T) @ of_x).flatten(1)
+        along_y, along_x = (along[few] for along in mapped.along)
+        of_x = (along_x[:, None, :] * response) @ mapped.basis.along_x
+        return ((along_y[:, None, :] * mapped.basis.along_y.T) @ of_x).flatten(1)
 
     def _heard(self, part: UnknownPart, k: Wavenumbers, row: Tensor, t: int, here: slice, values: Tensor) -> Tensor:
         """What readings of a snapshot hear of modes' values, ``(reading, column)``."""
-        response, basis = self._response(part, k, row, t), self.basis
-        if part.field != "source":
+        response, mapped = self._response(part, k, row, t), self._maps.get(part.field)
+        if mapped is None:
             return part.modes.waves(self.places.positions[here]).real @ (response * values).T
-        shape = basis.along_y.shape[1], basis.along_x.shape[1]
-        square = torch.zeros((len(values), shape[0] * shape[1]), dtype=torch.float64)
+        square = torch.zeros((len(values), math.prod(mapped.shape)), dtype=torch.float64)
         square[:, part.modes.index] = values
-        square, along = square.unflatten(-1, shape), self._own_along
-        if t < len(self.places.times):
-            square, along = response * (basis.along_y @ square @ basis.along_x.T), self._along
+        square, along = square.unflatten(-1, mapped.shape), mapped.own_along
+        if not self._is_itself(part, t):
+            square, along = response * (mapped.basis.along_y @ square @ mapped.basis.along_x.T), mapped.along
         return ((along[0][here] @ square) * along[1][here]).sum(-1).T
 
     def _told(self, part: UnknownPart, k: Wavenumbers, row: Tensor, t: int, dual: Tensor, here: slice) -> Tensor:
         """The transpose of `_heard`, ``(column, mode)``."""
-        response, basis = self._response(part, k, row, t), self.basis
-        if part.field != "source":
+        response, mapped = self._response(part, k, row, t), self._maps.get(part.field)
+        if mapped is None:
             return (dual.T @ part.modes.waves(self.places.positions[here]).real) * response
-        of_source = t == len(self.places.times)
-        along_y, along_x = (along[here] for along in (self._own_along if of_source else self._along))
+        itself = self._is_itself(part, t)
+        along_y, along_x = (along[here] for along in (mapped.own_along if itself else mapped.along))
         square = along_y.T @ (dual.T[..., None] * along_x)
-        if not of_source:
-            square = basis.along_y.T @ (response * square) @ basis.along_x
+        if not itself:
+            square = mapped.basis.along_y.T @ (response * square) @ mapped.basis.along_x
         return square.flatten(1)[:, part.modes.index]
+
+    def _is_itself(self, part: UnknownPart, t: int) -> bool:
+        """Whether readings of a snapshot are of the part itself, and not of the field: those of the source are."""
+        return part.field == "source" and t == len(self.places.times)
 
 
 def _gram(rows: list[Float[Tensor, "_ mode"]]) -> Float[Tensor, "reading reading2"]:

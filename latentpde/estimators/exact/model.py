@@ -25,7 +25,7 @@ from latentpde.estimators.exact.likelihood import MarginalLikelihood
 from latentpde.estimators.exact.mapped import MappedModes
 from latentpde.estimators.exact.parameters import Level
 from latentpde.estimators.exact.places import Places
-from latentpde.estimators.exact.priors import NOISE, Levels, Scales, basis_of, default_source, size_of, unknown_field
+from latentpde.estimators.exact.priors import NOISE, Levels, Scales, bases_of, default_source, size_of, unknown_field
 from latentpde.estimators.exact.readings import Readings
 from latentpde.estimators.exact.responses import KnownState, UnknownModes, UnknownPart
 from latentpde.estimators.exact.start import conditioned_first, conditioned_state
@@ -191,23 +191,18 @@ class Model:
             lift: what is known on walls.
             noise_bounds: of the noise of the field's readings, where it is inferred.
         """
-        source = source or default_source(latent, around.num_modes)
-        basis = basis_of(source, around, grid.extent, latent.family.spacing)
+        source, initial = source or default_source(latent, around.num_modes), initial or Matern()
+        spectra = {"source": source, "state": initial, "velocity": velocity}
+        bases = bases_of(spectra, around, grid.extent, latent.family.spacing)
+        basis, mapped = bases.get("source"), bool(bases)
         latent = replace(latent, num_modes=around.num_modes if basis is None else basis.along_y.shape[1])
         decoder = Decoder(latent, around.extent, velocity is not None, around.mirror, basis, lift)
         levels, scales, middle = Levels(latent), Scales(readings, grid, latent), torch.tensor(grid.extent).double() / 2
-        cells = None if basis or not latent.family.order else conditioned_first(readings, middle, trend)
+        cells = None if mapped or not latent.family.order else conditioned_first(readings, middle, trend)
         start = None
         if cells is not None:  # they do not depend on the coefficients
-            start = conditioned_state(
-                readings.only(cells),
-                grid,
-                latent,
-                around,
-                initial or Matern(),
-                trend,
-                units is not None and not noisy_start,
-            )
+            infers = units is not None and not noisy_start
+            start = conditioned_state(readings.only(cells), grid, latent, around, initial, trend, infers)
             readings, trend = readings.only(~cells), "none"
         places = Places.of_table(readings)
         given = readings.noise_std, readings.groups, 0.0, readings.of_source, noise_bounds
@@ -216,17 +211,17 @@ class Model:
         if not (isinstance(source, WhiteBand) and source.num_modes == 0):
             fields.append(unknown_field("source", source, around, levels, scales, basis))
         if latent.family.order and start is None:
-            fields.append(unknown_field("state", initial or Matern(), around, levels, scales))
+            fields.append(unknown_field("state", initial, around, levels, scales, bases.get("state")))
         if velocity is not None:
-            fields.append(unknown_field("velocity", velocity, around, levels, scales))
+            fields.append(unknown_field("velocity", velocity, around, levels, scales, bases.get("velocity")))
         columns = trend_columns(trend, readings.positions - middle) * ~readings.of_source[:, None]
         if start is not None:
             start = start.ordered(latent, places, noise.least(size_of(readings.values)))
             unknown = ConditionedModes.of(latent, places, fields, start)
-        elif basis is not None and fields:
+        elif mapped and fields:
             if bool((readings.cells > 0).any()):
                 raise UsageError(
-                    "a source in another basis takes readings at points; these are means over cells (pooled)"
+                    "a prior in another basis takes readings at points; these are means over cells (pooled)"
                 )
             unknown = MappedModes(decoder, places, fields)
         else:
@@ -384,7 +379,9 @@ class Model:
         if block is None:
             return torch.zeros((len(whitened), 2, 1), dtype=torch.complex128)
         m = math.isqrt(block.shape[-1] // 2)
-        return block.unflatten(-1, (2 * m, m))
+        block = block.unflatten(-1, (2 * m, m))
+        basis = next((part.basis for part, _ in self.likelihood.unknown.parts if part.field == field), None)
+        return block if basis is None else basis.to_field(block)
 
     def _velocities(self, whitened: Tensor, parameters: Tensor) -> Complex[Tensor, "batch row col"] | None:
         if not self.decoder.moving:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,8 @@ from latentpde.spectra import Matern, Spectrum, WhiteBand
 
 #: Bounds of levels that are inferred, in units of what the data suggest.
 NOISE, _STRENGTH, _SOURCE_STRENGTH, _LENGTH, _SLOPE = (1e-3, 2.0), (0.1, 20.0), (1e-3, 20.0), (0.5, 1.0), (2.5, 10.0)
+
+_WORDS = {"state": "initial state"}  # of fields whose word here is not the user's
 
 
 def default_source(latent: Latent, num_modes: int) -> Spectrum:
@@ -123,8 +126,8 @@ def unknown_field(
     if basis is None:
         if spectrum.basis_mirror not in (None, mirror) or spectrum.margin:
             raise UsageError(
-                f"only the source of a case whose start is not given can have its prior in another basis than the "
-                f"domain's; got {spectrum} for the {'initial state' if field == 'state' else field}"
+                f"a prior in another basis than the domain's needs a case whose start is not given; got {spectrum} for "
+                f"the {_WORDS.get(field, field)}"
             )
         modes = around.up_to_the_finest() if spectrum.num_modes is None else around.within(spectrum.num_modes)
         if not isinstance(spectrum, WhiteBand):  # the row of -M has no counterpart
@@ -135,36 +138,45 @@ def unknown_field(
     if spectrum.zero_mean:
         modes = modes.select((modes.k != 0).any(-1))
     unit = source_scale(m) * math.sqrt(mirror.num_images) if field == "source" else 1.0
-    return UnknownPart.of_spectrum(field, modes, (2 * m, m), spectrum, tuple(columns), extent, unit)
+    return UnknownPart.of_spectrum(field, modes, (2 * m, m), spectrum, tuple(columns), extent, unit, basis)
 
 
-def basis_of(
-    spectrum: Spectrum, around: Embedding, rectangle: tuple[float, float], spacing: tuple[float, float] | None
-) -> Basis | None:
-    """The basis that a prior of the source names; ``None`` for the case's own.
+def bases_of(
+    spectra: Mapping[str, Spectrum | None],
+    around: Embedding,
+    rectangle: tuple[float, float],
+    spacing: tuple[float, float] | None,
+) -> dict[str, Basis]:
+    """The bases that priors name, of those fields whose prior names another than the case's own.
 
     Args:
-        spectrum: the prior.
+        spectra: the priors, field by field.
         around: the case's own.
         rectangle: ``(height, width)`` between its walls.
         spacing: of the nodes of a family that solves differences.
     """
-    mirror = spectrum.basis_mirror
-    if mirror is None or (mirror == around.mirror and not spectrum.margin):
-        return None
-    if not (around.mirror.y and around.mirror.x):
-        raise UsageError("a source in another basis needs a domain with walls along both axes (dirichlet or neumann)")
-    num_modes = around.num_modes if spectrum.num_modes is None else spectrum.num_modes
-    num_nodes = None if spacing is None else min(round(s / h) for s, h in zip(rectangle, spacing, strict=True))
-    return Basis.around(
-        rectangle,
-        around.mirror,
-        mirror,
-        margin=spectrum.margin,
-        num_modes=num_modes,
-        num_field_modes=2 * num_modes if num_nodes is None else num_nodes,
-        spacing=spacing,
-    )
+    found = {}
+    for field, spectrum in spectra.items():
+        mirror = None if spectrum is None else spectrum.basis_mirror
+        if spectrum is None or mirror is None or (mirror == around.mirror and not spectrum.margin):
+            continue
+        if not (around.mirror.y and around.mirror.x):
+            raise UsageError(
+                f"a prior in another basis needs a domain with walls along both axes (dirichlet or neumann); got "
+                f"{spectrum} for the {_WORDS.get(field, field)}"
+            )
+        num_modes = around.num_modes if spectrum.num_modes is None else spectrum.num_modes
+        num_nodes = None if spacing is None else min(round(s / h) for s, h in zip(rectangle, spacing, strict=True))
+        found[field] = Basis.around(
+            rectangle,
+            around.mirror,
+            mirror,
+            margin=spectrum.margin,
+            num_modes=num_modes,
+            num_field_modes=2 * num_modes if num_nodes is None else num_nodes,
+            spacing=spacing,
+        )
+    return found
 
 
 def size_of(values: Float[Tensor, " reading"]) -> float:

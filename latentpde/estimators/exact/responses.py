@@ -23,7 +23,7 @@ from torch import Tensor
 from latentpde.decoder import Decoder
 from latentpde.estimators.exact.fourier import Modes, all_waves, as_wavenumbers, fold, is_even, phases, relevant_modes
 from latentpde.estimators.exact.places import Places
-from latentpde.grid import Mirror, Wavenumbers
+from latentpde.grid import Basis, Mirror, Wavenumbers
 from latentpde.latent import Latent, source_scale
 from latentpde.observation import Observation
 from latentpde.pde import Family
@@ -115,6 +115,7 @@ class UnknownPart:
         spectrum: where levels of it are inferred.
         extent: of the periodic rectangle.
         levels: of the spectrum: the column of the parameter, or the value that is given.
+        basis: that of the modes, where it is not the field's own.
     """
 
     field: str
@@ -125,6 +126,7 @@ class UnknownPart:
     spectrum: Spectrum | None = None
     extent: tuple[float, float] = (1.0, 1.0)
     levels: tuple[int | float, ...] = ()
+    basis: Basis | None = None
 
     @classmethod
     def paper_source(cls, latent: Latent, observation: Observation, mirror: Mirror) -> UnknownPart:
@@ -155,9 +157,10 @@ class UnknownPart:
         levels: tuple[int | float, ...],
         extent: tuple[float, float],
         unit: float = 1.0,
+        basis: Basis | None = None,
     ) -> UnknownPart:
         """A field of which nothing is known but its spectrum."""
-        return cls(field, modes, block_shape, modes.split / unit, unit, spectrum, extent, levels)
+        return cls(field, modes, block_shape, modes.split / unit, unit, spectrum, extent, levels, basis)
 
     @property
     def num_unknown(self) -> int:

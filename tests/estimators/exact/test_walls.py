@@ -6,21 +6,13 @@ no sine or cosine series, no block of coefficients."""
 import numpy as np
 import pytest
 import torch
+from heat_between_walls import EXTENT, KAPPA, MODES, NOISE, SOURCE, STATE, matern_power, observe, settings, table
 
 import latentpde as lp
 from latentpde.errors import UsageError
 from latentpde.pde import discretised, get_family
 
 EDGES = ("periodic", "dirichlet", "neumann")
-EXTENT = (1.0, 1.4)
-MODES = 4
-KAPPA, NOISE = 0.05, 0.05
-STATE, SOURCE = {"std": 1.3, "length": 0.5}, {"std": 2.0, "length": 0.3}
-
-
-def matern_power(ky, kx, area, std, length, nu=1.5):
-    inverse = 2 * nu / length**2
-    return std**2 * 4 * np.pi * nu * inverse**nu * (inverse + ky**2 + kx**2) ** -(nu + 1) / area
 
 
 class Images:
@@ -63,25 +55,6 @@ class Images:
         (g_a, h_a), (g_b, h_b) = responses(a), responses(b)
         terms = g_a[:, None] * g_b[None] * state + h_a[:, None] * h_b[None] * source
         return (waves * terms).sum(-1)
-
-
-def table(rng, num=14):
-    """Readings of the field at three times, and some of the source."""
-    places = rng.random((num, 2)) * np.array(EXTENT)
-    times = np.repeat([0.0, 0.4, 1.0], (num - 4 + 2) // 3)[: num - 4]
-    return np.column_stack([places, np.concatenate([times, np.zeros(4)]), np.repeat([0.0, 1.0], [num - 4, 4])])
-
-
-def observe(rows, values, domain, **options):
-    reads = np.where(rows[:, 3] == 1, "source", "field")
-    columns = {"y": rows[:, 0], "x": rows[:, 1], "t": rows[:, 2], "reads": reads, "sigma": NOISE, "start": 0.0}
-    grid = lp.Grid((4, 4), EXTENT)
-    return lp.Observation.from_table(values, **{**columns, "grid": grid, "domain": domain, **options})
-
-
-def settings(**changed):
-    known = {"initial": lp.Matern(**STATE, num_modes=MODES), "source": lp.Matern(**SOURCE, num_modes=MODES)}
-    return {"family": "heat", "fixed": {"kappa": KAPPA}, "trend": "none", "num_spread_draws": 2, **known, **changed}
 
 
 @pytest.mark.parametrize("y", EDGES)
@@ -260,68 +233,6 @@ def test_cosines_for_the_source_and_sines_for_the_field(kind):
     assert np.abs(off / noise).max() < 6
 
 
-@pytest.mark.parametrize("at_once", [3, 128])
-def test_a_state_in_sines_and_a_source_in_cosines(at_once, monkeypatch):
-    """Heat between cold walls, whose source does not vanish there, read at three times and as it is; however many
-    readings are taken at once."""
-    from latentpde.estimators.exact import mapped
-
-    monkeypatch.setattr(mapped, "_READINGS_AT_ONCE", at_once)
-    rng, (height, width), num = np.random.default_rng(8), EXTENT, MODES
-    rows = table(rng)
-    values = rng.standard_normal(len(rows))
-    source = lp.Matern(**SOURCE, num_modes=num, basis="neumann")
-    posterior = lp.reconstruct(
-        observe(rows, values, lp.Domain("dirichlet", "dirichlet")), num_draws=1, **settings(source=source)
-    )
-
-    n, c = np.arange(1, 2 * num), np.arange(num)  # sines of the field, cosines of the source
-    total, difference = n[:, None] + c, n[:, None] - c
-    odd = total % 2 == 1
-    to_sines = np.where(odd, 2 / np.pi * (1 / total + 1 / np.where(odd, difference, 1)), 0.0)
-    kn_y, kn_x, kc_y, kc_x = (np.pi * numbers / side for numbers in (n, c) for side in (height, width))
-    rate = KAPPA * (kn_y[:, None] ** 2 + kn_x**2)
-    area = 4 * height * width
-    images = np.where(c == 0, 2.0, 4.0)
-    of_source = matern_power(kc_y[:, None], kc_x, area, **SOURCE) * np.outer(images, images)
-    of_state = 16 * matern_power(kn_y[: num - 1, None], kn_x[: num - 1], area, **STATE)
-
-    def responses(rows):
-        y, x, t, reads = rows.T[..., None, None]
-        sines = np.sin(kn_y[:, None] * y) * np.sin(kn_x * x)
-        built_up = to_sines.T @ (sines * (1 - np.exp(-rate * t)) / rate) @ to_sines
-        to_source = np.where(reads == 1, np.cos(kc_y[:, None] * y) * np.cos(kc_x * x), built_up) * np.sqrt(of_source)
-        state = np.where(reads == 1, 0.0, sines * np.exp(-rate * t))[:, : num - 1, : num - 1] * np.sqrt(of_state)
-        return np.concatenate([part.reshape(len(rows), -1) for part in (to_source, state)], axis=1)
-
-    matrix = responses(rows)
-    gain = np.linalg.solve(matrix @ matrix.T + NOISE**2 * np.eye(len(rows)), values)
-    asked = np.column_stack([rng.random((5, 2)) * np.array(EXTENT), np.full(5, 0.7), np.zeros(5)])
-    expected = responses(asked) @ (matrix.T @ gain)
-    found = posterior.at(asked[:, :2], times=0.7)["mean"].values
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
-
-
-def test_what_is_kept_of_some_coefficients_is_not_taken_for_others():
-    """Where levels are inferred, responses of unit amplitude are kept as long as the coefficients stay the same."""
-    from latentpde.estimators.exact.estimator import Exact
-    from latentpde.latent import Latent
-
-    rng, domain = np.random.default_rng(5), lp.Domain("dirichlet", "dirichlet")
-    rows = table(rng)
-    observation = observe(rows, rng.standard_normal(len(rows)), domain)
-    source = lp.Matern(std=(0.5, 5.0), length=0.4, num_modes=MODES, basis="neumann")
-    options = {"source": source, "initial": lp.Matern(**STATE, num_modes=MODES), "trend": "none"}
-
-    def evaluated(parameters):
-        (model,) = Exact(**options).models(observation, Latent(get_family("heat")))
-        return model.likelihood.log_likelihood(parameters)
-
-    parameters = torch.tensor([[0.05, 1.0], [0.05, 2.0], [0.1, 2.0], [0.05, 1.0]], dtype=torch.float64)
-    alone = torch.cat([evaluated(one) for one in parameters.split(1)])
-    torch.testing.assert_close(evaluated(parameters), alone, rtol=1e-12, atol=0.0)
-
-
 @pytest.mark.parametrize("of_source", [False, True])
 def test_what_is_left_to_know_elsewhere_of_a_source_in_cosines(of_source):
     """What `suggest` goes by, against a dense Gaussian."""
@@ -376,18 +287,3 @@ def test_walls_refuse_what_would_go_through_them():
     observation = observe(rows, np.ones(len(rows)), lp.Domain("periodic", "neumann"))
     with pytest.raises(UsageError, match="needs a domain with walls along both"):
         lp.reconstruct(observation, "heat", source=lp.Matern(basis="neumann"))
-
-
-def test_another_basis_is_refused_where_it_would_be_ignored():
-    rows, box = table(np.random.default_rng(0)), lp.Domain("dirichlet", "dirichlet")
-    observation, cosines = observe(rows, np.ones(len(rows)), box), lp.Matern(1.0, 0.5, basis="neumann")
-    with pytest.raises(UsageError, match="for the initial state"):
-        lp.reconstruct(observation, "heat", initial=cosines)
-    cells = np.ones((8, 8))
-    known = lp.Observation.from_arrays(cells, cells, times=[1.0], noise_std=0.1, domain=box)
-    with pytest.raises(UsageError, match="for the source"):
-        lp.reconstruct(known, "heat", source=cosines)
-    pooled = lp.Observation.from_arrays(cells, times=[1.0], noise_std=0.1, domain=box, pooling=4)
-    if pooled.observed == "pooled":
-        with pytest.raises(UsageError, match="means over cells"):
-            lp.reconstruct(pooled, "poisson", source=cosines)

@@ -78,13 +78,13 @@ def test_draws_of_a_state_in_cosines_have_its_posterior():
     rng, dense = np.random.default_rng(9), Dense(("state",))
     rows = table(rng)
     values = rng.standard_normal(len(rows))
-    posterior = lp.reconstruct(observe(rows, values, COLD), num_draws=4000, **settings(**priors(("state",))))
+    posterior = lp.reconstruct(observe(rows, values, COLD), num_draws=1500, **settings(**priors(("state",))))
     asked = np.column_stack([rng.random((3, 2)) * np.array(EXTENT), np.full(3, 0.2), np.zeros(3)])
     here, there = dense.responses(rows), dense.responses(asked)
     gain = np.linalg.solve(here @ here.T + NOISE**2 * np.eye(len(rows)), here @ there.T)
     expected = there @ there.T - there @ here.T @ gain
     found = np.cov(posterior.at(asked[:, :2], times=0.2)["draws"].values.reshape(-1, 3), rowvar=False)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=0.1 * np.diagonal(expected).max())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.15 * np.diagonal(expected).max())
 
 
 def test_another_basis_needs_walls_and_an_unknown_start():

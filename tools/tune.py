@@ -14,9 +14,9 @@ the better one is kept, as in the paper. The PINN takes minutes for a trial and 
 regimes, and each family then takes the best of all trials.
 
 ``map`` finds the learning rate and the spread of the starts. ``branch`` chooses between the paper's two learned
-methods in each regime, by RMSE over 500 cases with each of its four evaluation masks, and writes
-latentpde/bench/branches.json. ``subgrid``
-measures the coverage of propagated initial states for several slopes beyond the coarse Nyquist.
+methods in each regime, by RMSE over 500 cases, 125 with each of its four evaluation masks, and writes
+latentpde/bench/branches.json. ``subgrid`` measures the coverage of propagated initial states for several slopes beyond
+the coarse Nyquist.
 """
 
 import argparse
@@ -227,7 +227,7 @@ def tune(name: str, num: int | None, folder: Path, package: Path) -> None:
 
 def choose_branch(num: int | None, folder: Path, package: Path) -> None:
     """Choose between the paper's branches in each regime, by RMSE over the evaluation masks."""
-    num = num or 500
+    num = num or 500 // len(EVALUATION_MASKS)
 
     def evaluate(settings: Settings, names: Sequence[str]) -> dict[str, float]:
         found = {}

@@ -233,7 +233,8 @@ def choose_branch(num: int | None, folder: Path, package: Path) -> None:
         found = {}
         for regime in names:
             cases = [validation_cases(regime, num, mask) for mask in EVALUATION_MASKS]
-            found[regime] = float(np.mean([_mean_rmse(reconstruct(c, seed=SEED, **settings), c) for c in cases]))
+            means = [_mean_rmse(reconstruct(c, seed=SEED, **settings), c) for c in cases]
+            found[regime] = round(float(np.mean(means)), 6)
         return found
 
     more = {"masks": EVALUATION_MASKS}

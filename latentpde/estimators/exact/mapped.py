@@ -137,6 +137,10 @@ class MappedModes:
         parts = [[(few**2).sum(-1) for few in self._rows(part, k, parameters[:1])] for part, k in self.parts]
         return torch.stack([torch.cat(part) for part in parts]).sum(0)
 
+    def to_field(self, field: str, block: Complex[Tensor, "batch row col"]) -> Complex[Tensor, "batch row2 col2"]:
+        """The coefficients of an unknown field in the basis of the field that is read."""
+        return self._maps[field].basis.to_field(block) if field in self._maps else block
+
     def _amplitude(self, part: UnknownPart, k: Wavenumbers, row: Tensor) -> Float[Tensor, " mode"]:
         inferred = part.inferred_amplitude(k, row)
         return part.scale if inferred is None else part.scale * inferred[0, 0]

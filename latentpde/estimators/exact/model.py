@@ -380,8 +380,8 @@ class Model:
             return torch.zeros((len(whitened), 2, 1), dtype=torch.complex128)
         m = math.isqrt(block.shape[-1] // 2)
         block = block.unflatten(-1, (2 * m, m))
-        basis = next((part.basis for part, _ in self.likelihood.unknown.parts if part.field == field), None)
-        return block if basis is None else basis.to_field(block)
+        unknown = self.likelihood.unknown
+        return unknown.to_field(field, block) if isinstance(unknown, MappedModes) else block
 
     def _velocities(self, whitened: Tensor, parameters: Tensor) -> Complex[Tensor, "batch row col"] | None:
         if not self.decoder.moving:

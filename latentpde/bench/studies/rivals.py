@@ -31,7 +31,7 @@ class Rivals(Study):
             found = measure(task)
         finally:
             torch.set_num_threads(threads)
-        return [{**task, **{name: rounded(value) for name, value in found.items()}}]
+        return [{**task, **{name: rounded(float(value)) for name, value in found.items()}}]
 
     def show(self, plan: Plan) -> Items:
         lines = self.lines(plan)

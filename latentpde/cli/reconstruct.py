@@ -27,6 +27,7 @@ from latentpde.cli.options import (
     command_line,
     parse_options,
 )
+from latentpde.cli.outliers import show_set_aside
 from latentpde.cli.reading import takes_reading_options
 from latentpde.errors import UsageError
 
@@ -215,6 +216,7 @@ def reconstruct(
     elif not quiet:
         if held_out is not None:
             print(held_out.to_text())
+        show_set_aside(posterior)
         print(f"{len(observation)} case(s) reconstructed by {posterior.method} in {output}")
         if film is not None:
             print(f"The field at every time that was read: {film}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from latentpde.errors import DataError, UsageError
 from latentpde.io.entries import holds_numbers, is_missing
-from latentpde.io.table import Table
+from latentpde.io.table import Table, bare
 
 #: Usual names of what a reading consists of, without case, marks and units.
 NAMES = {
@@ -61,10 +61,10 @@ class Columns:
 def plain(name: str) -> str:
     """A name without case, marks and units.
 
-    >>> plain("Latitude [deg]"), plain("station_id")
-    ('latitude', 'stationid')
+    >>> plain("Latitude [deg]"), plain("station_id"), plain("x_km")
+    ('latitude', 'stationid', 'x')
     """
-    return _PLAIN.sub("", name.lower())
+    return _PLAIN.sub("", bare(name).lower())
 
 
 def parse_columns(text: str | Mapping[str, str] | None) -> dict[str, str]:

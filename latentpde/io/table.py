@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,18 @@ import numpy as np
 from latentpde.errors import DataError, UsageError
 from latentpde.io.files import check_readable
 from latentpde.needs import require_memory
+from latentpde.quantities import LENGTHS, TIMES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 1_000_000  # more readings than any method takes at once
 _MOST_COLUMNS = 1000
+_PLACES_AND_TIMES = "x|y|t|time|lon|lat|longitude|latitude|east|north|easting|northing|utm_?[xy]|[xy]_?coord"
+#: Headings such as ``x_km``: a unit behind the name of a place or a time, and of nothing else.
+_WITH_UNIT = re.compile(
+    rf"({_PLACES_AND_TIMES})_({'|'.join([*LENGTHS, *TIMES, 'sec', 'hours?', 'days?', 'deg', 'degrees'])})", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -124,25 +131,29 @@ def check_headings(names: list[str], where: str) -> None:
 
 
 def heading_units(names: list[str]) -> dict[str, str]:
-    """Units that stand in headings such as ``x (km)`` and ``t [h]``.
+    """Units that stand in headings such as ``x (km)``, ``t [h]`` and ``y_km``.
 
-    >>> heading_units(["x (km)", "value"])
-    {'x (km)': 'km'}
+    >>> heading_units(["x (km)", "y_km", "value", "pm_h"])
+    {'x (km)': 'km', 'y_km': 'km'}
     """
     found = {}
     for name in names:
         for opening, closing in ("()", "[]"):
             if name.rstrip().endswith(closing) and opening in name:
                 found[name] = name.rstrip()[name.rindex(opening) + 1 : -1].strip()
+        if with_unit := _WITH_UNIT.fullmatch(name.strip()):
+            found[name] = with_unit[2]
     return found
 
 
 def bare(name: str) -> str:
     """A heading without its unit.
 
-    >>> bare("pm10 (ug/m3)"), bare("x")
-    ('pm10', 'x')
+    >>> bare("pm10 (ug/m3)"), bare("x"), bare("time_h")
+    ('pm10', 'x', 'time')
     """
+    if with_unit := _WITH_UNIT.fullmatch(name.strip()):
+        return with_unit[1]
     for opening, closing in ("()", "[]"):
         if name.rstrip().endswith(closing) and name.rfind(opening) > 0:
             return name[: name.rindex(opening)].strip()

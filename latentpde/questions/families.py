@@ -2,8 +2,9 @@ r"""Which PDE: families compared by their evidence.
 
 The evidence of a family is the probability of the readings with everything else integrated out, coefficients over
 their prior included. With all families alike beforehand, evidences are odds. They depend on the priors: a coefficient
-that the readings fix well costs :math:`\log 2` where its bounds are twice as wide. So every family is solved a
-second time with bounds twice as wide, and where that changes which one is first, the answer says so.
+that the readings fix well costs :math:`\log 2` where its bounds are twice as wide. So families are solved a second
+time with bounds twice as wide, all but those that are far behind, and where that changes which one is first, the
+answer says so.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.observation import Observation
 from latentpde.pde import Family, families, get_family
 from latentpde.posterior import Posterior
+from latentpde.progress import progress
 from latentpde.questions.mixture import MixturePosterior
 
 ALIKE = math.log(10)  # log odds below which families cannot be told apart
+_FAR_BEHIND = 50.0  # in log odds; doubling the bounds of coefficients that fit costs about one for each
 _MIXED_DRAWS = 199
 
 
@@ -42,7 +45,7 @@ class Comparison:
 
     Args:
         posteriors: by the family's name; of several cases the evidences add up, as one PDE is behind all of them.
-        wide: log evidence with bounds twice as wide, by name; NaN where that failed, empty where it was not tried.
+        wide: log evidence with bounds twice as wide, by name, of those that it was tried with; NaN where that failed.
         refused: families that could not be tried, with the reason.
         num_draws: that were asked for.
     """
@@ -141,6 +144,7 @@ def compare(
     *,
     num_draws: int = 12,
     sensitivity: bool = True,
+    show_progress: bool = False,
     **settings: Any,
 ) -> Comparison:
     """Try several families on the same readings and compare their evidences.
@@ -151,7 +155,8 @@ def compare(
         observation: as that of `latentpde.reconstruct`.
         names: of families, or ``"auto"`` for all that there are.
         num_draws: posterior draws of each.
-        sensitivity: whether to repeat it with bounds twice as wide.
+        sensitivity: whether to repeat it with bounds twice as wide, for families that are not far behind.
+        show_progress: draw a bar on a terminal, print lines elsewhere.
         settings: further ones of `latentpde.reconstruct`; bounds and the like are for the families that have such a
             coefficient.
 
@@ -172,19 +177,29 @@ def compare(
         if settings.get(name) is None and settings.get("source") is None:
             settings[name] = getattr(observation, name)
     unnamed = replace(observation, family=None, bounds=None)
-    found, wide, refused = {}, {}, {}
-    for name in chosen:
-        own = _for_family(settings, get_family(name))
-        try:
-            with no_warnings():
-                found[name] = base.reconstruct(unnamed, name, num_draws=num_draws, **own)
-                if sensitivity:
-                    wide[name] = _wide(unnamed, found[name], own)
-        except (UsageError, DataError) as error:
-            refused[name] = str(error)
+    found, refused = {}, {}
+    with progress("compare families", len(chosen), show=show_progress) as meter:
+        for name in chosen:
+            meter.say(name)
+            try:
+                with no_warnings():
+                    own = _for_family(settings, get_family(name))
+                    found[name] = base.reconstruct(unnamed, name, num_draws=num_draws, **own)
+            except (UsageError, DataError) as error:
+                refused[name] = str(error)
+            meter(1)
     if not found:
         raise DataError(f"no family could be tried: {'; '.join(f'{n}: {r}' for n, r in refused.items())}")
-    order = sorted(found, key=lambda name: -float(found[name].diagnostics["log_evidence"].sum()))
+    evidences = {name: float(own.diagnostics["log_evidence"].sum()) for name, own in found.items()}
+    order = sorted(found, key=lambda name: -evidences[name])
+    near = [name for name in order if sensitivity and evidences[order[0]] - evidences[name] < _FAR_BEHIND]
+    wide = {}
+    with progress("compare with bounds twice as wide", len(near), show=show_progress) as meter:
+        for name in near:
+            meter.say(name)
+            with no_warnings():
+                wide[name] = _wide(unnamed, found[name], _for_family(settings, get_family(name)))
+            meter(1)
     return Comparison({name: found[name] for name in order}, wide, refused, num_draws)
 
 

@@ -85,3 +85,12 @@ def test_arrays_without_times():
         warnings.simplefilter("error")
         lp.Observation.from_arrays(readings, noise_std=0.1, times=[1.0])
         lp.Observation.from_arrays(readings, noise_std=0.1, family="helmholtz")
+
+
+@pytest.mark.parametrize("heading", ["x (km)", "x [km]", "x_km", "X_KM", "easting_km"])
+def test_a_unit_in_a_heading_is_understood(tmp_path, heading):
+    path = tmp_path / "stations.csv"
+    path.write_text(f"{heading},y_km,time_h,value\n1,2,0,3\n4,6,1,2\n2,9,1,1\n")
+    frame = lp.read(path).frame
+    assert (frame.x.unit.lower(), frame.y.unit, frame.time_unit) == ("km", "km", "h")
+    assert frame.x.name.lower() in ("x", "easting")

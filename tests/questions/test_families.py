@@ -45,14 +45,24 @@ def test_evidence_is_that_of_quadrature(cases):
 
 
 def test_wide_bounds_are_twice_as_wide(cases):
-    """Against quadrature over an interval of twice the width."""
-    found = lp.compare(cases, ["klein_gordon", "helmholtz"], fixed={"cx": 1.5, "cy": 1.5}, bounds={"m": (0.5, 4.0)})
+    """Against quadrature over an interval of twice the width, the other coefficients being right."""
+    cx, cy, _ = cases["truth/coefficients"].values[0].tolist()
+    found = lp.compare(cases, ["klein_gordon", "helmholtz"], fixed={"cx": cx, "cy": cy}, bounds={"m": (0.5, 4.0)})
     likelihood = found.posteriors["klein_gordon"].model().likelihood
     m = torch.linspace(0.25, 7.25, 2001, dtype=torch.float64)
-    theta = torch.stack([torch.full_like(m, 1.5), torch.full_like(m, 1.5), m], dim=-1)
+    theta = torch.stack([torch.full_like(m, cx), torch.full_like(m, cy), m], dim=-1)
     values = likelihood.log_likelihood(theta)
     expected = float(torch.log(torch.trapezoid(torch.exp(values - values.max()), m) / 7.0) + values.max())
     assert found.wide["klein_gordon"] == pytest.approx(expected, abs=0.15)
+
+
+def test_families_far_behind_are_not_solved_again():
+    """With noise far below the field, the evidence of a wrong PDE is beyond any change of bounds."""
+    cases = lp.simulate("klein_gordon", num=1, seed=3, shape=(32, 32), num_modes=2, sparsity=0.6, noise_std=0.01)
+    found = lp.compare(cases, ["klein_gordon", "helmholtz"], show_progress=True)
+    assert found.log_evidences["klein_gordon"] - found.log_evidences["helmholtz"] > 50
+    assert set(found.wide) == {"klein_gordon"}
+    assert not found.is_sensitive
 
 
 def test_the_mixture_is_between_its_families(cases):

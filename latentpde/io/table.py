@@ -21,9 +21,8 @@ MOST_ROWS = 1_000_000  # more readings than any method takes at once
 _MOST_COLUMNS = 1000
 _PLACES_AND_TIMES = "x|y|t|time|lon|lat|longitude|latitude|east|north|easting|northing|utm_?[xy]|[xy]_?coord"
 #: Headings such as ``x_km``: a unit behind the name of a place or a time, and of nothing else.
-_WITH_UNIT = re.compile(
-    rf"({_PLACES_AND_TIMES})_({'|'.join([*LENGTHS, *TIMES, 'sec', 'hours?', 'days?', 'deg', 'degrees'])})", re.IGNORECASE
-)
+_UNITS = "|".join([*LENGTHS, *TIMES, "sec", "hours?", "days?", "deg", "degrees"])
+_WITH_UNIT = re.compile(f"({_PLACES_AND_TIMES})_({_UNITS})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

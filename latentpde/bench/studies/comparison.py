@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.branches import BRANCHES
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.rows import CHOSEN, Row, chosen_rows, every_method, published
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
@@ -37,7 +37,7 @@ class Table1(Benchmark):
         return chosen_rows((CHOSEN, *every_method(), *compared))
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, source=self.source)
+        return plan.jobs_on(plan.rows, plan.regimes, source=self.source)
 
     def show(self, plan: Plan) -> Items:
         table = plan.frame(self.jobs(plan))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import style
-from latentpde.bench.jobs import REPRESENTATIVES, Job, jobs_on
+from latentpde.bench.jobs import REPRESENTATIVES, Job
 from latentpde.bench.measurements import measurements, rounded
 from latentpde.bench.rows import CHOSEN, Row, with_options
 from latentpde.bench.solving import Solved, solve
@@ -69,7 +69,7 @@ class EnsembleSize(Benchmark):
     tolerance = 0.02  # the paper's
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(map(self._pilot, plan.rows), plan.regimes, measurement=self.measurement)
+        return plan.jobs_on(map(self._pilot, plan.rows), plan.regimes, measurement=self.measurement)
 
     def _pilot(self, some: Row) -> Row:
         return with_options(some, num_draws=PILOT)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
 from latentpde.bench.figures import Tile, field_grid, styles, tile_grid
-from latentpde.bench.jobs import ADVECTION_DIFFUSION, REPRESENTATIVES, Job, jobs_on
+from latentpde.bench.jobs import ADVECTION_DIFFUSION, REPRESENTATIVES, Job
 from latentpde.bench.rows import CHOSEN, IN_FIGURES
 from latentpde.bench.solving import true_fields
 from latentpde.bench.store import Store
@@ -29,10 +29,10 @@ class Gallery(Benchmark):
     regimes = REPRESENTATIVES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, drawn="mean")
+        return plan.jobs_on(plan.rows, plan.regimes, drawn="mean")
 
     def show(self, plan: Plan) -> Items:
-        jobs = {regime: jobs_on(plan.rows, [regime]) for regime in plan.regimes}
+        jobs = {regime: plan.jobs_on(plan.rows, [regime]) for regime in plan.regimes}
         fields = field_grid(jobs, plan.store)
         caption = "Reconstructions from 5 % of the cells with noise 0.15."
         masks = "Masks at 5 %; the first row for training, the second for evaluation."
@@ -52,7 +52,7 @@ class PosteriorDraws(Benchmark):
     rows = ("exact", CHOSEN)
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, drawn="spread")
+        return plan.jobs_on(plan.rows, plan.regimes, drawn="spread")
 
     def show(self, plan: Plan) -> Items:
         shown: Items = []
@@ -88,14 +88,14 @@ class Uncertainty(Benchmark):
     rows = IN_FIGURES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [*jobs_on(plan.rows, plan.regimes), *self._mapped(plan)]
+        return [*plan.jobs_on(plan.rows, plan.regimes), *self._mapped(plan)]
 
     def show(self, plan: Plan) -> Items:
         shown: Items = []
         for name, jobs in groupby(self._mapped(plan), key=lambda job: job.row.name):
             if (maps := self._maps(jobs, plan.store)) is not None:
                 shown.append(Drawing(f"Mean, error and standard deviation, method {name}.", maps, name))
-        scatter = self._distributions(plan.frame(jobs_on(plan.rows, plan.regimes)), plan)
+        scatter = self._distributions(plan.frame(plan.jobs_on(plan.rows, plan.regimes)), plan)
         caption = f"RMSE and PSD log error of the mean over {plan.num} cases of each regime{fewer(plan)}."
         return [*shown, Drawing(caption, scatter, "distributions")]
 
@@ -103,7 +103,7 @@ class Uncertainty(Benchmark):
         """Jobs whose spread is shown in space."""
         spread = [row for row in plan.rows if methods.get(row.method).has_spread]
         rows = [row for row in spread if row.name in PosteriorDraws.rows] or spread[:1]
-        return jobs_on(rows, REPRESENTATIVES, drawn="spread")
+        return plan.jobs_on(rows, REPRESENTATIVES, drawn="spread")
 
     def _maps(self, jobs: Iterable[Job], store: Store) -> Figure | None:
         rows = {}

@@ -33,7 +33,7 @@ class FunDPS(Benchmark):
         return [
             Job(
                 row=row,
-                simulation=cases_of(regime, mask=mask),
+                simulation=cases_of(regime, seed=plan.seed, mask=mask),
                 measurement=measurement,
                 drawn="mean" if measurement == "scores" else None,
             )

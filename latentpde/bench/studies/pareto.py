@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import styles
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.tables import mean_and_error
 from latentpde.simulation import regimes
 
@@ -21,7 +21,7 @@ class Pareto(Benchmark):
     an_hour = True
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes)
+        return plan.jobs_on(plan.rows, plan.regimes)
 
     def show(self, plan: Plan) -> Items:
         table = plan.frame(self.jobs(plan))

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
 from latentpde.bench.figures import styles
-from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job, jobs_on
+from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job
 from latentpde.bench.measurements import measurements
 from latentpde.bench.rows import IN_FIGURES, Row
 from latentpde.bench.solving import Solved
@@ -55,7 +55,7 @@ class Spectra(Benchmark):
     rows = IN_FIGURES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, measurement="spectra")
+        return plan.jobs_on(plan.rows, plan.regimes, measurement="spectra")
 
     def show(self, plan: Plan) -> Items:
         table = plan.frame(self.jobs(plan))

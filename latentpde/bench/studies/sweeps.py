@@ -11,7 +11,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
 from latentpde.bench.figures import field_grid, styles
-from latentpde.bench.jobs import REPRESENTATIVES, Job, jobs_on
+from latentpde.bench.jobs import REPRESENTATIVES, Job
 from latentpde.bench.rows import IN_FIGURES
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
 from latentpde.simulation import masks, regimes
@@ -37,7 +37,9 @@ class Sweep(Benchmark):
     def _jobs(self, plan: Plan, regime: str) -> dict[str, list[Job]]:
         """Jobs of one regime by the label of their setting."""
         settings = self.settings(regime)
-        return {label: jobs_on(plan.rows, [regime], drawn="mean", **setting) for label, setting in settings.items()}
+        return {
+            label: plan.jobs_on(plan.rows, [regime], drawn="mean", **setting) for label, setting in settings.items()
+        }
 
     def show(self, plan: Plan) -> Items:
         shown: Items = []

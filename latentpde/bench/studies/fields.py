@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
-from latentpde.bench.figures import Tile, field_grid, styles, tile_grid
+from latentpde.bench.figures import Tile, field_grid, name_values, styles, tile_grid
 from latentpde.bench.jobs import ADVECTION_DIFFUSION, REPRESENTATIVES, Job
 from latentpde.bench.rows import CHOSEN, IN_FIGURES
 from latentpde.bench.solving import true_fields
@@ -60,7 +60,8 @@ class PosteriorDraws(Benchmark):
             tiles = {job.regime.name.replace("_", " "): self._tiles(job, plan.store) for job in jobs}
             if any(tiles.values()):
                 figure = tile_grid({label: row for label, row in tiles.items() if row})
-                shown.append(Drawing(f"{self.title}, method {name}.", figure, name))
+                caption = f"{self.title}, method {name}; of its draws some that were picked at random."
+                shown.append(Drawing(caption, figure, name))
         return shown
 
     def _tiles(self, job: Job, store: Store) -> list[Tile]:
@@ -135,7 +136,9 @@ class Uncertainty(Benchmark):
                     box.set(facecolor=colour, alpha=0.6)
                 ax.grid(axis="y", color="#dddddd", linewidth=0.6)
             line[0].set_ylabel(label)
-            line[0].set_ylim(bottom=0)
+        axes[0][0].set_yscale("log")  # errors of one method differ by more than ten times
+        name_values(axes[0][0].yaxis)
+        axes[1][0].set_ylim(bottom=0)
         for top, bottom, regime in zip(*axes, plan.regimes, strict=True):
             top.set_title(regime.replace("_", " "), fontsize=10.5)
             names = [row.name for row in plan.rows]

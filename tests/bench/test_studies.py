@@ -12,6 +12,7 @@ from guess import job_of
 
 from latentpde.bench import benchmarks, run_benchmark
 from latentpde.bench import rows as rows_module
+from latentpde.bench.branches import chosen_branch
 from latentpde.bench.execution import run_batch
 from latentpde.bench.jobs import Job, Part, cases_of
 from latentpde.bench.lines import Entry, append_entries, read_entries
@@ -96,6 +97,16 @@ def test_the_paper_s_rule_takes_each_regime_from_the_branch_chosen_for_it(tmp_pa
     assert rows["latentpde"][2] == "0.103", "the paper's figure is that of its better branch"
     lines = read_entries(tmp_path / "runs" / f"{guess}.jsonl")
     assert len(lines) == 1, "both rows are one run"
+
+
+def test_the_chosen_branch_keeps_what_an_experiment_changes_of_it():
+    changed = with_options(row("latentpde"), num_draws=128, guidance_scale=0.0)
+    for regime in ("diffusion", "balanced"):
+        job = Job(row=changed, simulation=cases_of(regime))
+        assert job.row.method == chosen_branch(regime)
+        assert (job.row.num_draws, dict(job.row.extra)) == (128, {"guidance_scale": 0.0})
+    usual = Job(row=row("latentpde"), simulation=cases_of("diffusion"))
+    assert usual == Job(row=row(chosen_branch("diffusion")), simulation=cases_of("diffusion"))
 
 
 def test_scaling_keeps_what_it_measured_and_shows_what_failed(tmp_path, monkeypatch):

@@ -27,6 +27,8 @@ def measure_subsets(solved: Solved) -> list[dict]:
     """How far the mean of some draws is from the pilot ensemble's, beside what their variance says."""
     if solved.draws is None:
         raise UsageError(f"{solved.job.row.name} has no spread")
+    if solved.draws.shape[1] < PILOT:
+        raise UsageError(f"{solved.job.row.name} gave {solved.draws.shape[1]} draws where the pilot has {PILOT}")
     rng, lines = np.random.default_rng(solved.start), []
     for draws in solved.draws:
         apart = {}

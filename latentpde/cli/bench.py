@@ -50,6 +50,7 @@ def bench(
     if name == "all":
         every = [one for one in benchmarks if one.in_all or draw_only]
         names = [one.name for one in every if seed == SEED or not isinstance(one, Study)]  # studies have their own
+    said = set[str]()
     for shown in run_benchmarks(
         names,
         output,
@@ -66,6 +67,8 @@ def bench(
         for table in shown.tables:
             table.print()
         for sentence in shown.missing:
-            print(sentence, file=sys.stderr)
+            if sentence not in said:  # several benchmarks may want the same networks
+                print(sentence, file=sys.stderr)
+            said.add(sentence)
     if not quiet:
         print(f"Lines, tables and figures: {output}. Next: latentpde bench report -o {output}")

@@ -166,6 +166,22 @@ def test_the_chosen_branch_has_one_figure_for_all_regimes(tmp_path, guess, monke
     assert {"diffusion", "advection"} <= labels
 
 
+def test_spectra_of_all_regimes_are_drawn_whole(tmp_path, guess):
+    """Panels share their limits, which must hold the strongest of them."""
+    shown = run_benchmark("psd", tmp_path, num=4, methods=[guess], regimes=["diffusion", "advection"])
+    curves = [(ax, line.get_ydata().max()) for ax in shown.drawings[0].figure.axes for line in ax.lines]
+    assert curves
+    assert all(highest <= ax.get_ylim()[1] for ax, highest in curves)
+
+
+def test_a_sweep_names_only_methods_that_have_points(tmp_path, guess):
+    options = {"num": 3, "regimes": ["diffusion"]}
+    run_benchmark("noise", tmp_path, methods=[guess], **options)
+    shown = run_benchmark("noise", tmp_path, methods=[guess, "map"], draw_only=True, **options)
+    (legend,) = shown.drawings[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [guess]
+
+
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_gives_the_same_bits(tmp_path):
     """How much faster two workers are is measured by `latentpde bench cluster`, on a machine that does nothing else."""

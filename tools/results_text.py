@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from results_lookup import ROOT, read_json, tables, value
 
+from latentpde.bench.branches import recorded_choice
 from latentpde.bench.variants import VARIANTS
 
 FAMILIES = {"advection-diffusion": "advection-diffusion", "klein-gordon": "Klein-Gordon", "helmholtz": "Helmholtz"}
@@ -77,6 +78,56 @@ def training() -> str:
             cells = (found["epochs"], found["epochs_wanted"], found["hours"], f"{first:.4g}", f"{last:.4g}")
             lines.append(f"| `{path.stem}`, {stage} | " + " | ".join(map(str, cells)) + " |")
     return "\n" + "\n".join(lines) + "\n"
+
+
+def tuning() -> str:
+    """What each recorded search has tried, on how many validation cases, and what it chose for each family."""
+    lines = [
+        "| search | cases of each regime | tried | chosen for advection-diffusion | Klein-Gordon | Helmholtz |",
+        "| --- | ---: | --- | --- | --- | --- |",
+    ]
+    for path in sorted((ROOT / "results" / "tuning").glob("*.json")):
+        found = read_json(path)
+        if "best" not in found:  # `branch` and `subgrid` choose no settings of a family
+            continue
+        names = dict.fromkeys(name for trial in found["trials"] for name in trial["settings"])
+        values = {name: {trial["settings"][name] for trial in found["trials"]} for name in names}
+        tried = {name: sorted(some) for name, some in values.items() if len(some) > 1}
+        words = "; ".join(f"`{name}` {', '.join(map(_word, some))}" for name, some in tried.items())
+        # as the benchmark has it; `map` has one setting for all of them
+        chosen = [
+            ", ".join(_word(found["best"][family if path.stem != "map" else "all"]["settings"][name]) for name in tried)
+            for family in ("advection_diffusion", "klein_gordon", "helmholtz")
+        ]
+        lines.append(f"| `{path.stem}` | {found['num']} | {words} | " + " | ".join(chosen) + " |")
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def not_tuned() -> str:
+    """Settings that `tools/tune.py` searches or sets and that the recorded searches do not hold, search by search."""
+    from tune import SEARCHES
+
+    missing = []
+    for name, search in SEARCHES.items():
+        path = ROOT / "results" / "tuning" / f"{name}.json"
+        trials = read_json(path)["trials"] if path.exists() else []
+        held = {setting for trial in trials for setting in trial["settings"]}
+        wanted = dict.fromkeys([*search.start, *(setting for stage in search.stages for setting in stage)])
+        if absent := [f"`{setting}`" for setting in wanted if setting not in held]:
+            missing.append(f"`{name}` ({', '.join(absent) if trials else 'all of it'})")
+    return ", ".join(missing) or "none"
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def unknown_code() -> str:
+    """How many lines of table 1 were made by code that they do not name, of how many."""
+    versions = read_json(ROOT / "results" / "tables" / "table1.json")["versions"]
+    counts = [(name, count) for some in versions.values() for name, count in some.items()]
+    unknown = sum(count for name, count in counts if name.endswith("code unknown"))
+    return f"{unknown:,} of {sum(count for _, count in counts):,}"
 
 
 def _fewer(method: str, by_family: dict) -> str:
@@ -243,6 +294,11 @@ TEXTS: dict[str, Callable[[], str]] = {
     "rivals-least": lambda: whole_table("rivals", "rivals: noise that is assumed"),
     "walls": lambda: whole_table("walls"),
     "training": training,
+    "tuning": tuning,
+    "not tuned": not_tuned,
+    "branch map": lambda: str(list(recorded_choice().values()).count("map_diffusion")),
+    "branch all": lambda: str(len(recorded_choice())),
+    "unknown code": unknown_code,
     "stages": stages,
     "covered": covered,
     "num covered": num_covered,

@@ -111,7 +111,7 @@ def typical_case(regime: Regime, seed: int, num: int = 20) -> int:
     """Of the first test cases of a regime, the one whose field is of middling strength.
 
     The rule looks at the truth alone, so it favours no method: a case whose field is weaker than the noise shows
-    little, and one near a resonance shows what is rare.
+    little, and one whose coefficients leave it undamped shows what is rare.
 
     Args:
         regime: where the cases come from.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -111,7 +112,7 @@ class Table1(Benchmark):
             ax.grid(axis="x", color="#dddddd", linewidth=0.6)
             ax.set_axisbelow(True)
         axes[0].set_yticks(range(len(names)), names)
-        alone = {"linestyle": "none"}
+        alone: dict[str, Any] = {"linestyle": "none"}
         marks = [
             Line2D([], [], marker="o", color=OURS, label="here, two standard errors", **alone),
             Line2D([], [], marker="D", markerfacecolor="none", markeredgecolor=THEIRS, label="in the paper", **alone),

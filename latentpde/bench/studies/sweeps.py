@@ -81,7 +81,7 @@ class Sweep(Benchmark):
                 continue
             # kinds have no places between them, so that methods can stand side by side; values have their own place
             aside = 0.0 if self.ordered else 0.7 * ((i + 0.5) / num - 0.5)
-            marks = nested(i, num) if self.ordered else {"markersize": 5}
+            marks: dict[str, Any] = nested(i, num) if self.ordered else {"markersize": 5}
             ax.errorbar(places + aside, means, np.nan_to_num(2 * errors), marker=marker, color=colour, capsize=2,
                         linewidth=1.0 if self.ordered else 0, linestyle=LINES[i % len(LINES)], elinewidth=0.8,
                         label=row.name, **marks)  # fmt: skip

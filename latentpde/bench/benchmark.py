@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from latentpde.bench.execution import in_processes
-from latentpde.bench.jobs import Job
+from latentpde.bench.jobs import SEED, Job, jobs_on
 from latentpde.bench.lines import Entry, Line, append_entries, read_entries
 from latentpde.bench.provenance import provenance
 from latentpde.bench.queue import missing_pictures
@@ -58,12 +58,18 @@ class Plan:
         regimes: names of the regimes that cases come from.
         num: cases of each job.
         store: the lines that there are already.
+        seed: of the test cases.
     """
 
     rows: tuple[Row, ...]
     regimes: tuple[str, ...]
     num: int
     store: Store
+    seed: int = SEED
+
+    def jobs_on(self, rows: Iterable[Row], names: Iterable[str], **options: Any) -> list[Job]:
+        """Every row on the plan's test cases of some regimes, as `latentpde.bench.jobs.jobs_on` has it."""
+        return jobs_on(rows, names, seed=self.seed, **options)
 
     def frame(self, jobs: Iterable[Job]) -> Frame:
         """The lines of some jobs that there are, as `latentpde.bench.store.frame` has them."""
@@ -144,7 +150,8 @@ class Benchmark(ABC):
 
 
 class Study(Benchmark):
-    """A benchmark that compares no rows and keeps lines of its own, in a file of its name.
+    """A benchmark that compares no rows and keeps lines of its own, in a file of its name. Its cases have seeds of
+    their own too.
 
     Attributes:
         timed: whether it needs the machine to itself, because its seconds are what counts.

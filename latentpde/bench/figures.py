@@ -1,17 +1,20 @@
-"""Figures of fields: truths and reconstructions side by side, on scales that can be compared."""
+"""What figures of benchmarks share: the marks of methods, and fields side by side on scales that can be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from latentpde.bench.jobs import Job
 from latentpde.bench.rows import Row
@@ -42,6 +45,27 @@ def styles(rows: Iterable[Row]) -> list[tuple[Row, str, str]]:
 def style(place: int) -> tuple[str, str]:
     """The colour and the marker of the thing at a place in a list."""
     return PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
+
+
+def nested(place: int, count: int) -> dict[str, Any]:
+    """Hollow marks, each smaller than the one before, so that methods at the same point are all seen.
+
+    Args:
+        place: of the method in the list.
+        count: length of the list.
+
+    Example:
+        >>> nested(0, 3)["markersize"] > nested(1, 3)["markersize"]
+        True
+    """
+    return {"markerfacecolor": "none", "markersize": 10 - 6 * place / count}
+
+
+def name_values(axis: Axis) -> None:
+    """Ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, written as plain numbers."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 @dataclass(frozen=True)
@@ -96,7 +120,8 @@ def tile_grid(rows: Mapping[str, Sequence[Tile]]) -> Figure:
             wide, colours = len(tiles) * (_SIDE + _GAP) - _GAP, _colours(tiles)
             _draw(place(left, bottom, wide, _SIDE), tiles, colours)
             left += wide + _GAP
-            bar = figure.colorbar(colours, cax=place(left, bottom + 0.08 * _SIDE, _BAR, 0.84 * _SIDE))
+            bar = figure.colorbar(colours, cax=place(left, bottom + 0.08 * _SIDE, _BAR, 0.84 * _SIDE),
+                                  extend=_beyond(tiles, colours))  # fmt: skip
             bar.ax.tick_params(labelsize=7)
             bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
             left += _BAR + _TICKS
@@ -108,6 +133,15 @@ def _colours(tiles: Sequence[Tile]) -> ScalarMappable:
     limit = max((float(np.nanmax(np.abs(values))) for values in fields), default=1.0) or 1.0
     signed = tiles[0].signed
     return ScalarMappable(Normalize(-limit if signed else 0.0, limit), SIGNED_COLOURS if signed else MAGNITUDE_COLOURS)
+
+
+def _beyond(tiles: Sequence[Tile], colours: ScalarMappable) -> Literal["neither", "max", "both"]:
+    """At which ends of a colour bar there are values that it does not reach."""
+    limit = colours.get_clim()[1]
+    fields = [tile.values for tile in tiles if not isinstance(tile.values, str)]
+    if not any(float(np.nanmax(np.abs(values))) > limit for values in fields):
+        return "neither"
+    return "both" if tiles[0].signed else "max"
 
 
 def _draw(ax: Axes, tiles: Sequence[Tile], colours: ScalarMappable) -> None:

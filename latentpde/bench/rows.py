@@ -88,16 +88,25 @@ class Row:
         return {**tuned_options().get(self.tuned, {}).get(family, {}), **networks, **dict(self.extra)}
 
     def at(self, regime: str) -> Row:
-        """The row in one regime: `CHOSEN` is the branch that was chosen there, the first where none was; any other is
-        itself.
+        """The row in one regime: `CHOSEN` is the branch that was chosen there, the first where none was, with the
+        number of draws and the options that an experiment has changed; any other is itself.
 
         Example:
             >>> row("latentpde").at("klein_gordon").method
             'map_diffusion'
+            >>> with_options(row("latentpde"), num_draws=128).at("klein_gordon").num_draws
+            128
         """
-        if self.name != CHOSEN:
+        if self.name.split(",")[0] != CHOSEN:
             return self
-        return replace(row(recorded_choice().get(regime, BRANCHES[0])), name=CHOSEN)
+        branch = row(recorded_choice().get(regime, BRANCHES[0]))
+        as_usual = self.num_draws == row(CHOSEN).num_draws
+        return replace(
+            branch,
+            name=self.name,
+            num_draws=branch.num_draws if as_usual else self.num_draws,
+            extra=tuple({**dict(branch.extra), **dict(self.extra)}.items()),
+        )
 
     def untrained(self, family: str) -> str | None:
         """How to train the networks that it needs for a family, where they are not there; otherwise None.

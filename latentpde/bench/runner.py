@@ -13,6 +13,7 @@ import numpy as np
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Plan, Study, benchmarks
 from latentpde.bench.execution import run_jobs
+from latentpde.bench.jobs import SEED
 from latentpde.bench.provenance import describe_version
 from latentpde.bench.rows import chosen_rows
 from latentpde.bench.store import Store
@@ -51,6 +52,7 @@ def make_plan(
     num: int | None = None,
     methods: Sequence[str] = (),
     regimes: Iterable[str] = (),
+    seed: int = SEED,
 ) -> Plan:
     """What of a benchmark is wanted, with the benchmark's own choice where the user made none.
 
@@ -60,14 +62,20 @@ def make_plan(
         num: cases for each regime, which the benchmark's settings share.
         methods: names of rows.
         regimes: names of regimes.
+        seed: of the test cases.
     """
     if num is not None and num < 1:
         raise UsageError(f"the number of cases must be at least 1, got {num}")
+    if seed != SEED and isinstance(benchmark, Study):
+        raise UsageError(f"the cases of {benchmark.name} have seeds of their own; leave the seed {seed} out")
     names = tuple(known_regimes.get(name).name for name in dict.fromkeys(regimes)) or benchmark.regimes
     rows = chosen_rows(methods) if methods else benchmark.default_rows()
     if benchmark.an_hour:
         rows = tuple(replace(row, one_of=1) for row in rows)
-    return Plan(rows, names, math.ceil((num or benchmark.num) / benchmark.num_settings), store)
+    plan = Plan(rows, names, math.ceil((num or benchmark.num) / benchmark.num_settings), store, seed)
+    if seed != SEED and any(job.simulation.seed != seed for job in benchmark.jobs(plan)):
+        raise UsageError(f"{benchmark.name} does not take its cases from its plan, so their seed cannot be {seed}")
+    return plan
 
 
 def run_benchmark(name: str, folder: str | Path = "results", **options) -> Shown:
@@ -95,6 +103,7 @@ def run_benchmarks(
     num: int | None = None,
     methods: Sequence[str] = (),
     regimes: Iterable[str] = (),
+    seed: int = SEED,
     workers: int = 1,
     scheduler: str | None = None,
     again: bool = False,
@@ -109,6 +118,7 @@ def run_benchmarks(
         num: cases for each regime.
         methods: names of rows.
         regimes: names of regimes.
+        seed: of the test cases; lines are found by it, so that those of other seeds stay as they are.
         workers: processes, each on one core; 1 for this process and all cores.
         scheduler: the address of a Dask scheduler, whose workers run what is not timed; they must see the folder.
         again: whether to forget what these runs have given before.
@@ -130,7 +140,7 @@ def run_benchmarks(
     folder, regimes = Path(folder).absolute(), tuple(regimes)  # where a worker is started elsewhere
     store = Store(folder / "runs")
     chosen = [benchmarks.get(name) for name in names]
-    plans = [make_plan(one, store, num=num, methods=methods, regimes=regimes) for one in chosen]
+    plans = [make_plan(one, store, num=num, methods=methods, regimes=regimes, seed=seed) for one in chosen]
     pairs = list(zip(chosen, plans, strict=True))
     if not draw_only:
         _make_folders(folder)
@@ -173,6 +183,8 @@ def show(benchmark: Benchmark, plan: Plan) -> Shown:
     ]
     said = f"Lines of several versions of the code ({', '.join(mixed)}): run it with --again for one."
     notes = (said,) if mixed else ()
+    if plan.seed != SEED:
+        notes = (f"Test cases of seed {plan.seed}.", *notes)
     return Shown(
         benchmark.name,
         tuple(replace(item, notes=(*item.notes, *notes)) for item in items if isinstance(item, Table)),

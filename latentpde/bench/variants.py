@@ -61,7 +61,9 @@ VARIANTS: dict[str, Variant] = {
         trained="{family}-paper",
     ),
     "map_diffusion-target-map": Variant(
-        "map_diffusion", "our networks and guidance; the denoiser has learnt MAP estimates", {"target": "map"}
+        "map_diffusion",
+        "our networks and guidance; the denoiser has learnt MAP estimates, of 80 steps from one start",
+        {"target": "map"},
     ),
     "enc_diffusion-target-enc": Variant(
         "enc_diffusion", "our networks and guidance; the denoiser has learnt the encoder's latents", {"target": "enc"}

@@ -11,11 +11,13 @@ from guess import Guess, job_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from latentpde.bench import benchmarks, run_benchmark, run_benchmarks
+from latentpde.bench.benchmark import Study
 from latentpde.bench.figures import Tile, tile_grid
+from latentpde.bench.lines import read_entries
 from latentpde.bench.page import write_page
 from latentpde.bench.runner import make_plan
 from latentpde.bench.store import Store
-from latentpde.errors import DataError
+from latentpde.errors import DataError, UsageError
 
 
 @pytest.fixture
@@ -140,3 +142,31 @@ def test_slow_methods_get_a_fifth_and_in_table_1_what_an_hour_allows(tmp_path):
         plan = make_plan(benchmarks.get(name), Store(tmp_path), num=500, methods=["exact", "pinn"])
         counts[name] = [row.count(500) for row in plan.rows]
     assert counts == {"table1": [500, 360], "noise": [500, 100]}
+
+
+def test_another_seed_is_another_test_set_and_leaves_the_lines_of_the_first(tmp_path, guess, run):
+    options = ["--num", 1, "--methods", guess, "--regimes", "diffusion", "-o", tmp_path]
+    assert run("bench", "table1", *options)[0] == 0
+    first = read_entries(tmp_path / "runs" / "guess.jsonl")
+    code, printed, _ = run("bench", "table1", "--seed", 8, *options)
+    assert code == 0
+    assert "Test cases of seed 8." in printed
+    both = read_entries(tmp_path / "runs" / "guess.jsonl")
+    assert [entry.header["seed"] for entry in both] == [7, 8]
+    assert both[:1] == first
+    assert both[1].line["rms_of_truth"] != first[0].line["rms_of_truth"], "the cases are others"
+    assert run("bench", "table1", "--seed", 8, "--again", *options)[0] == 0
+    assert [e.header["seed"] for e in read_entries(tmp_path / "runs" / "guess.jsonl")] == [7, 8]
+    for seed, code in ((7, 0), (8, 0), (9, 3)):
+        assert run("bench", "table1", "--seed", seed, "--draw-only", *options)[0] == code
+
+
+def test_every_benchmark_takes_its_cases_from_the_seed_of_its_plan(tmp_path):
+    store = Store(tmp_path)
+    for benchmark in benchmarks:
+        if isinstance(benchmark, Study):
+            with pytest.raises(UsageError, match="seeds of their own"):
+                make_plan(benchmark, store, seed=8)
+            continue
+        jobs = benchmark.jobs(make_plan(benchmark, store, seed=8))
+        assert {job.simulation.seed for job in jobs} == {8}, benchmark.name

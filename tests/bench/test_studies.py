@@ -12,6 +12,7 @@ from guess import job_of
 
 from latentpde.bench import benchmarks, run_benchmark
 from latentpde.bench import rows as rows_module
+from latentpde.bench.branches import chosen_branch
 from latentpde.bench.execution import run_batch
 from latentpde.bench.jobs import Job, Part, cases_of
 from latentpde.bench.lines import Entry, append_entries, read_entries
@@ -98,6 +99,16 @@ def test_the_paper_s_rule_takes_each_regime_from_the_branch_chosen_for_it(tmp_pa
     assert len(lines) == 1, "both rows are one run"
 
 
+def test_the_chosen_branch_keeps_what_an_experiment_changes_of_it():
+    changed = with_options(row("latentpde"), num_draws=128, guidance_scale=0.0)
+    for regime in ("diffusion", "balanced"):
+        job = Job(row=changed, simulation=cases_of(regime))
+        assert job.row.method == chosen_branch(regime)
+        assert (job.row.num_draws, dict(job.row.extra)) == (128, {"guidance_scale": 0.0})
+    usual = Job(row=row("latentpde"), simulation=cases_of("diffusion"))
+    assert usual == Job(row=row(chosen_branch("diffusion")), simulation=cases_of("diffusion"))
+
+
 def test_scaling_keeps_what_it_measured_and_shows_what_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(scaling, "SIZES", {"output": [{"output": 16}, {"output": -1}]})
     for _ in range(2):
@@ -153,6 +164,22 @@ def test_the_chosen_branch_has_one_figure_for_all_regimes(tmp_path, guess, monke
     assert [drawing.name for drawing in shown.drawings] == ["latentpde"]
     labels = {text.get_text() for text in shown.drawings[0].figure.texts}
     assert {"diffusion", "advection"} <= labels
+
+
+def test_spectra_of_all_regimes_are_drawn_whole(tmp_path, guess):
+    """Panels share their limits, which must hold the strongest of them."""
+    shown = run_benchmark("psd", tmp_path, num=4, methods=[guess], regimes=["diffusion", "advection"])
+    curves = [(ax, line.get_ydata().max()) for ax in shown.drawings[0].figure.axes for line in ax.lines]
+    assert curves
+    assert all(highest <= ax.get_ylim()[1] for ax, highest in curves)
+
+
+def test_a_sweep_names_only_methods_that_have_points(tmp_path, guess):
+    options = {"num": 3, "regimes": ["diffusion"]}
+    run_benchmark("noise", tmp_path, methods=[guess], **options)
+    shown = run_benchmark("noise", tmp_path, methods=[guess, "map"], draw_only=True, **options)
+    (legend,) = shown.drawings[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [guess]
 
 
 @pytest.mark.slow

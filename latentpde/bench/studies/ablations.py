@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Items, Plan
-from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job, jobs_on
+from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job
 from latentpde.bench.rows import Row, with_options
 from latentpde.bench.store import failures
 from latentpde.bench.tables import Table, mean_over_regimes, number
@@ -42,7 +42,7 @@ class Ablation(Benchmark):
         return with_options(some, name=f"{some.name}, {value:g}", **options)
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on([some for some, _, _ in self.variants(plan)], plan.regimes)
+        return plan.jobs_on([some for some, _, _ in self.variants(plan)], plan.regimes)
 
     def show(self, plan: Plan) -> Items:
         table, rows, first = plan.frame(self.jobs(plan)), [], {}

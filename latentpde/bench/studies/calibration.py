@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.figures import styles
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.measurements import measurements, rounded
 from latentpde.bench.rows import Row, with_options
 from latentpde.bench.solving import Solved
@@ -66,7 +66,7 @@ class Calibration(Benchmark):
         ]
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(self.spread_rows(plan), plan.regimes, measurement="calibration")
+        return plan.jobs_on(self.spread_rows(plan), plan.regimes, measurement="calibration")
 
     def show(self, plan: Plan) -> Items:
         everything = plan.frame(self.jobs(plan))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,7 +12,7 @@ from matplotlib.lines import Line2D
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
 from latentpde.bench.branches import BRANCHES
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.rows import CHOSEN, Row, chosen_rows, every_method, published
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
@@ -37,7 +38,7 @@ class Table1(Benchmark):
         return chosen_rows((CHOSEN, *every_method(), *compared))
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, source=self.source)
+        return plan.jobs_on(plan.rows, plan.regimes, source=self.source)
 
     def show(self, plan: Plan) -> Items:
         table = plan.frame(self.jobs(plan))
@@ -104,15 +105,17 @@ class Table1(Benchmark):
                     ax.plot(theirs, y, "D", markerfacecolor="none", markeredgecolor=THEIRS, markersize=7)
             zero = good[good["pde"] == family].groupby("regime")["rms_of_truth"].mean().mean()
             ax.axvline(zero, color="#888888", linestyle="--", linewidth=1)
-            ax.text(zero, 1.01, "zero", transform=ax.get_xaxis_transform(), ha="center", fontsize=8, color="#666666")
+            above = {"transform": ax.get_xaxis_transform(), "ha": "center", "fontsize": 8, "color": "#666666"}
+            ax.text(zero, 1.01, "predicting zero", **above)
             ax.set(xlabel="RMSE", xlim=(0, None), ylim=(len(names) - 0.5, -0.5))
-            ax.set_title(family.replace("_", " "), fontsize=10.5, pad=14)
+            ax.set_title(family.replace("_", "-"), fontsize=10.5, pad=14)
             ax.grid(axis="x", color="#dddddd", linewidth=0.6)
             ax.set_axisbelow(True)
         axes[0].set_yticks(range(len(names)), names)
+        alone: dict[str, Any] = {"linestyle": "none"}
         marks = [
-            Line2D([], [], marker="o", color=OURS, linestyle="none", label="here"),
-            Line2D([], [], marker="D", markerfacecolor="none", markeredgecolor=THEIRS, linestyle="none", label="paper"),
+            Line2D([], [], marker="o", color=OURS, label="here, two standard errors", **alone),
+            Line2D([], [], marker="D", markerfacecolor="none", markeredgecolor=THEIRS, label="in the paper", **alone),
         ]
         figure.legend(handles=marks, loc="outside lower center", ncols=2, fontsize=9, edgecolor="none")
         return figure

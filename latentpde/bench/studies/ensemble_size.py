@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
-from latentpde.bench.figures import style
-from latentpde.bench.jobs import REPRESENTATIVES, Job, jobs_on
+from latentpde.bench.figures import name_values, style
+from latentpde.bench.jobs import REPRESENTATIVES, Job
 from latentpde.bench.measurements import measurements, rounded
 from latentpde.bench.rows import CHOSEN, Row, with_options
 from latentpde.bench.solving import Solved, solve
@@ -27,6 +27,8 @@ def measure_subsets(solved: Solved) -> list[dict]:
     """How far the mean of some draws is from the pilot ensemble's, beside what their variance says."""
     if solved.draws is None:
         raise UsageError(f"{solved.job.row.name} has no spread")
+    if solved.draws.shape[1] < PILOT:
+        raise UsageError(f"{solved.job.row.name} gave {solved.draws.shape[1]} draws where the pilot has {PILOT}")
     rng, lines = np.random.default_rng(solved.start), []
     for draws in solved.draws:
         apart = {}
@@ -69,7 +71,7 @@ class EnsembleSize(Benchmark):
     tolerance = 0.02  # the paper's
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(map(self._pilot, plan.rows), plan.regimes, measurement=self.measurement)
+        return plan.jobs_on(map(self._pilot, plan.rows), plan.regimes, measurement=self.measurement)
 
     def _pilot(self, some: Row) -> Row:
         return with_options(some, num_draws=PILOT)
@@ -96,14 +98,18 @@ class EnsembleSize(Benchmark):
         for place, ((name, regime), some) in enumerate(table.groupby(["row", "regime"], sort=False)):
             colour, marker = style(place)
             apart = pd.DataFrame(list(some["apart"])).mean()
-            ax.loglog(SIZES, apart, marker=marker, color=colour, linewidth=1.4, label=f"{name}, {regime}")
+            ax.loglog(
+                SIZES, apart, marker=marker, color=colour, linewidth=1.4, label=f"{name}, {regime}".replace("_", " ")
+            )
             ax.loglog(SIZES, np.sqrt(some["variance"].mean() / np.array(SIZES)), color=colour, linestyle=":")
         ax.axhline(self.tolerance, color="#888888", linestyle="--", linewidth=1)
-        where = {"ha": "right", "va": "bottom", "fontsize": 8, "color": "#555555"}
+        behind = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
+        where = {"ha": "right", "va": "bottom", "fontsize": 8, "color": "#555555", "bbox": behind}
         ax.text(SIZES[-1], self.tolerance, f"tolerance {self.tolerance:g}", **where)
         ax.set(xlabel="members K", ylabel="distance of the mean from the pilot's")
         ax.set_xticks(SIZES, [str(k) for k in SIZES], minor=False)
         ax.set_xticks([], minor=True)
+        name_values(ax.yaxis)
         ax.grid(color="#dddddd", linewidth=0.6)
         figure.legend(loc="outside right upper", fontsize=8, edgecolor="none", title="dotted: by the variance",
                       title_fontsize=8)  # fmt: skip

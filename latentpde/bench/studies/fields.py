@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
-from latentpde.bench.figures import Tile, field_grid, styles, tile_grid
-from latentpde.bench.jobs import ADVECTION_DIFFUSION, REPRESENTATIVES, Job, jobs_on
+from latentpde.bench.figures import Tile, field_grid, name_values, styles, tile_grid
+from latentpde.bench.jobs import ADVECTION_DIFFUSION, REPRESENTATIVES, Job
 from latentpde.bench.rows import CHOSEN, IN_FIGURES
 from latentpde.bench.solving import true_fields
 from latentpde.bench.store import Store
@@ -29,10 +29,10 @@ class Gallery(Benchmark):
     regimes = REPRESENTATIVES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, drawn="mean")
+        return plan.jobs_on(plan.rows, plan.regimes, drawn="mean")
 
     def show(self, plan: Plan) -> Items:
-        jobs = {regime: jobs_on(plan.rows, [regime]) for regime in plan.regimes}
+        jobs = {regime: plan.jobs_on(plan.rows, [regime]) for regime in plan.regimes}
         fields = field_grid(jobs, plan.store)
         caption = "Reconstructions from 5 % of the cells with noise 0.15."
         masks = "Masks at 5 %; the first row for training, the second for evaluation."
@@ -52,7 +52,7 @@ class PosteriorDraws(Benchmark):
     rows = ("exact", CHOSEN)
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, drawn="spread")
+        return plan.jobs_on(plan.rows, plan.regimes, drawn="spread")
 
     def show(self, plan: Plan) -> Items:
         shown: Items = []
@@ -60,7 +60,8 @@ class PosteriorDraws(Benchmark):
             tiles = {job.regime.name.replace("_", " "): self._tiles(job, plan.store) for job in jobs}
             if any(tiles.values()):
                 figure = tile_grid({label: row for label, row in tiles.items() if row})
-                shown.append(Drawing(f"{self.title}, method {name}.", figure, name))
+                caption = f"{self.title}, method {name}; of its draws some that were picked at random."
+                shown.append(Drawing(caption, figure, name))
         return shown
 
     def _tiles(self, job: Job, store: Store) -> list[Tile]:
@@ -88,14 +89,14 @@ class Uncertainty(Benchmark):
     rows = IN_FIGURES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [*jobs_on(plan.rows, plan.regimes), *self._mapped(plan)]
+        return [*plan.jobs_on(plan.rows, plan.regimes), *self._mapped(plan)]
 
     def show(self, plan: Plan) -> Items:
         shown: Items = []
         for name, jobs in groupby(self._mapped(plan), key=lambda job: job.row.name):
             if (maps := self._maps(jobs, plan.store)) is not None:
                 shown.append(Drawing(f"Mean, error and standard deviation, method {name}.", maps, name))
-        scatter = self._distributions(plan.frame(jobs_on(plan.rows, plan.regimes)), plan)
+        scatter = self._distributions(plan.frame(plan.jobs_on(plan.rows, plan.regimes)), plan)
         caption = f"RMSE and PSD log error of the mean over {plan.num} cases of each regime{fewer(plan)}."
         return [*shown, Drawing(caption, scatter, "distributions")]
 
@@ -103,7 +104,7 @@ class Uncertainty(Benchmark):
         """Jobs whose spread is shown in space."""
         spread = [row for row in plan.rows if methods.get(row.method).has_spread]
         rows = [row for row in spread if row.name in PosteriorDraws.rows] or spread[:1]
-        return jobs_on(rows, REPRESENTATIVES, drawn="spread")
+        return plan.jobs_on(rows, REPRESENTATIVES, drawn="spread")
 
     def _maps(self, jobs: Iterable[Job], store: Store) -> Figure | None:
         rows = {}
@@ -135,7 +136,9 @@ class Uncertainty(Benchmark):
                     box.set(facecolor=colour, alpha=0.6)
                 ax.grid(axis="y", color="#dddddd", linewidth=0.6)
             line[0].set_ylabel(label)
-            line[0].set_ylim(bottom=0)
+        axes[0][0].set_yscale("log")  # errors of one method differ by more than ten times
+        name_values(axes[0][0].yaxis)
+        axes[1][0].set_ylim(bottom=0)
         for top, bottom, regime in zip(*axes, plan.regimes, strict=True):
             top.set_title(regime.replace("_", " "), fontsize=10.5)
             names = [row.name for row in plan.rows]

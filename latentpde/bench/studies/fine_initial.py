@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latentpde.bench.benchmark import Benchmark, Items, Plan
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.rows import COARSE, Row, chosen_rows
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Table, mean_over_regimes, number
@@ -23,7 +23,7 @@ class FineInitial(Benchmark):
         return list(chosen_rows(name for base in names for name in (base, base + COARSE)))
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(self.variants(plan), plan.regimes)
+        return plan.jobs_on(self.variants(plan), plan.regimes)
 
     def show(self, plan: Plan) -> Items:
         table, rows = plan.frame(self.jobs(plan)), []

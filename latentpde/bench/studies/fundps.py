@@ -8,10 +8,11 @@ from matplotlib.lines import Line2D
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
-from latentpde.bench.figures import field_grid, styles
+from latentpde.bench.figures import field_grid, name_values, styles
 from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job, cases_of
 from latentpde.bench.rows import CHOSEN
 from latentpde.bench.tables import Frame, Table, mean_over_regimes, number
+from latentpde.scores.metrics import PSD_FLOOR
 
 MASKS = ("radial", "grid")
 
@@ -33,7 +34,7 @@ class FunDPS(Benchmark):
         return [
             Job(
                 row=row,
-                simulation=cases_of(regime, mask=mask),
+                simulation=cases_of(regime, seed=plan.seed, mask=mask),
                 measurement=measurement,
                 drawn="mean" if measurement == "scores" else None,
             )
@@ -105,11 +106,12 @@ class FunDPS(Benchmark):
                     once = here.drop_duplicates("index")
                     _curve(ax, once, "of_truth", color="#cfcfcf", linewidth=5, label="truth", zorder=0.5)
                 ax.grid(color="#e4e4e4", linewidth=0.5)
-                ax.set_ylim(-12.5, None)
                 ax.set_title(f"{regime.replace('_', ' ')}, {mask}", fontsize=9)
             line[0].set_ylabel("log10 power", fontsize=9)
         for ax in axes[-1]:
             ax.set_xlabel("mode number", fontsize=9)
+            name_values(ax.xaxis)
+        axes[0][0].set_ylim(bottom=np.log10(PSD_FLOOR) - 0.5)  # of all, now that all are drawn
         handles, labels = axes[0][0].get_legend_handles_labels()
         handles.append(Line2D([], [], color="#666666", linestyle="--", linewidth=0.9))
         labels.append("one draw")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentpde.bench.benchmark import Benchmark, Items, Plan
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.rows import row
 from latentpde.bench.tables import Frame, Table, number
 
@@ -21,7 +21,7 @@ class Limit(Benchmark):
     an_hour = True
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(dict.fromkeys((row(REFERENCE), *plan.rows)), plan.regimes)
+        return plan.jobs_on(dict.fromkeys((row(REFERENCE), *plan.rows)), plan.regimes)
 
     def show(self, plan: Plan) -> Items:
         table = plan.frame(self.jobs(plan))

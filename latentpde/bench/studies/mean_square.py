@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentpde.bench.benchmark import Benchmark, Items, Plan
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
 
 REFERENCE = "exact"
@@ -28,7 +28,7 @@ class MeanSquare(Benchmark):
     rows = (REFERENCE, "map")
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return [job for noise in NOISES for job in jobs_on(plan.rows, plan.regimes, noise_std=noise)]
+        return [job for noise in NOISES for job in plan.jobs_on(plan.rows, plan.regimes, noise_std=noise)]
 
     def show(self, plan: Plan) -> Items:
         return [self._table(plan, regime) for regime in plan.regimes]
@@ -36,7 +36,7 @@ class MeanSquare(Benchmark):
     def _table(self, plan: Plan, regime: str) -> Table:
         rows = []
         for noise in NOISES:
-            table = plan.frame(jobs_on(plan.rows, [regime], noise_std=noise))
+            table = plan.frame(plan.jobs_on(plan.rows, [regime], noise_std=noise))
             wide = table[table["failed"].isna()].pivot_table(index="index", columns="row", values="rmse").dropna()
             rows += [self._row(wide, name, noise) for name in wide]
         heads = (

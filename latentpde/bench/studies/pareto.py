@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan
-from latentpde.bench.figures import styles
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.figures import nested, styles
+from latentpde.bench.jobs import Job
 from latentpde.bench.tables import mean_and_error
 from latentpde.simulation import regimes
 
@@ -21,7 +21,7 @@ class Pareto(Benchmark):
     an_hour = True
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes)
+        return plan.jobs_on(plan.rows, plan.regimes)
 
     def show(self, plan: Plan) -> Items:
         table = plan.frame(self.jobs(plan))
@@ -29,15 +29,15 @@ class Pareto(Benchmark):
         families = list(dict.fromkeys(regimes.get(name).family for name in plan.regimes))
         figure = Figure((3.7 * len(families) + 0.5, 3.9), layout="constrained")
         for ax, family in zip(np.atleast_1d(figure.subplots(1, len(families))), families, strict=True):
-            for some, colour, marker in styles(plan.rows):
+            for i, (some, colour, marker) in enumerate(styles(plan.rows)):
                 here = good[(good["pde"] == family) & (good["row"] == some.name)]
                 if here.empty:
                     continue
                 mean, error = mean_and_error(here["rmse"])
                 ax.errorbar(here["seconds"].median(), mean, np.nan_to_num(2 * error), color=colour, marker=marker,
-                            capsize=3, linestyle="none", label=some.name)  # fmt: skip
+                            capsize=3, linestyle="none", label=some.name, **nested(i, len(plan.rows)))  # fmt: skip
             ax.set(xscale="log", xlabel="seconds per case, in batches", ylabel="RMSE", ylim=(0, None))
-            ax.set_title(family.replace("_", " "), fontsize=10.5)
+            ax.set_title(family.replace("_", "-"), fontsize=10.5)
             ax.grid(color="#dddddd", linewidth=0.6)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(

@@ -6,7 +6,7 @@ import numpy as np
 
 from latentpde.bench import paper
 from latentpde.bench.benchmark import Benchmark, Items, Plan
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.queue import BATCH
 from latentpde.bench.rows import Row, chosen_rows, every_method, published
 from latentpde.bench.tables import NONE, Table, number
@@ -31,7 +31,7 @@ class Runtime(Benchmark):
 
     def _jobs(self, plan: Plan, *, alone: bool) -> list[Job]:
         rows = [some for some in plan.rows if alone or some.count(plan.num) > 1]  # one case is no batch
-        return jobs_on(rows, plan.regimes, measurement="time", alone=alone)
+        return plan.jobs_on(rows, plan.regimes, measurement="time", alone=alone)
 
     def show(self, plan: Plan) -> Items:
         table, rows = plan.frame(self._jobs(plan, alone=True)), []

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
-from latentpde.bench.figures import styles
-from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job, jobs_on
+from latentpde.bench.figures import name_values, styles
+from latentpde.bench.jobs import ADVECTION_DIFFUSION, Job
 from latentpde.bench.measurements import measurements
 from latentpde.bench.rows import IN_FIGURES, Row
 from latentpde.bench.solving import Solved
@@ -18,7 +18,11 @@ from latentpde.simulation import EVALUATION_MASKS
 
 
 def measure_spectra(solved: Solved) -> list[dict]:
-    """Radial power spectra of the mean, of one draw and of the truth, in decades."""
+    """Radial power spectra of the mean, of one draw and of the truth, in decades.
+
+    The draw is picked at random: the first ones of a learned chain are those that started with the most noise.
+    """
+    rng = np.random.default_rng(solved.start)
 
     def decades(field: np.ndarray) -> list[float]:
         return [round(float(v), 2) for v in np.log10(np.maximum(radial_psd(field), PSD_FLOOR))]
@@ -27,7 +31,7 @@ def measure_spectra(solved: Solved) -> list[dict]:
         {
             "of_mean": decades(solved.mean[i]),
             "of_truth": decades(truth),
-            **({} if solved.draws is None else {"of_draw": decades(solved.draws[i, 0])}),
+            **({} if solved.draws is None else {"of_draw": decades(rng.choice(solved.draws[i]))}),
         }
         for i, truth in enumerate(solved.truth)
     ]
@@ -55,7 +59,7 @@ class Spectra(Benchmark):
     rows = IN_FIGURES
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(plan.rows, plan.regimes, measurement="spectra")
+        return plan.jobs_on(plan.rows, plan.regimes, measurement="spectra")
 
     def show(self, plan: Plan) -> Items:
         table = plan.frame(self.jobs(plan))
@@ -75,6 +79,8 @@ class Spectra(Benchmark):
                     ax.set_ylabel(f"{regime}\nlog10 power", fontsize=9)
                 if regime == plan.regimes[-1]:
                     ax.set_xlabel("mode number", fontsize=9)
+                    name_values(ax.xaxis)
+        axes[0][0].set_ylim(bottom=np.log10(PSD_FLOOR) - 0.5)  # of all, now that all are drawn
         handles, labels = axes[0][0].get_legend_handles_labels()
         handles.append(Line2D([], [], color="#666666", linestyle="--", linewidth=0.9))
         labels.append("one draw")
@@ -109,4 +115,3 @@ class Spectra(Benchmark):
             if "of_draw" in some and some["of_draw"].notna().all():
                 ax.semilogx(modes, np.mean(list(some["of_draw"]), axis=0), color=colour, linewidth=0.9, linestyle="--")
         ax.semilogx(modes, truth, color="#cfcfcf", linewidth=5, label="truth", zorder=0.5)
-        ax.set_ylim(-12.5, None)

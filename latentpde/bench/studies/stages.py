@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from latentpde.bench.benchmark import Benchmark, Items, Plan
 from latentpde.bench.branches import BRANCHES
-from latentpde.bench.jobs import Job, jobs_on
+from latentpde.bench.jobs import Job
 from latentpde.bench.rows import Row, row, with_options
 from latentpde.bench.store import failures
 from latentpde.bench.tables import NONE, Frame, Table, mean_over_regimes, number
@@ -48,7 +48,7 @@ class Stages(Benchmark):
         return found
 
     def jobs(self, plan: Plan) -> list[Job]:
-        return jobs_on(self.variants(plan), plan.regimes)
+        return plan.jobs_on(self.variants(plan), plan.regimes)
 
     def show(self, plan: Plan) -> Items:
         table = plan.frame(self.jobs(plan))

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from latentpde.bench.benchmark import Benchmark, Drawing, Items, Plan, fewer
-from latentpde.bench.figures import field_grid, styles
-from latentpde.bench.jobs import REPRESENTATIVES, Job, jobs_on
+from latentpde.bench.figures import field_grid, name_values, nested, styles
+from latentpde.bench.jobs import REPRESENTATIVES, Job
 from latentpde.bench.rows import IN_FIGURES
 from latentpde.bench.tables import Frame, Table, mean_and_error, number
 from latentpde.simulation import masks, regimes
@@ -37,7 +36,9 @@ class Sweep(Benchmark):
     def _jobs(self, plan: Plan, regime: str) -> dict[str, list[Job]]:
         """Jobs of one regime by the label of their setting."""
         settings = self.settings(regime)
-        return {label: jobs_on(plan.rows, [regime], drawn="mean", **setting) for label, setting in settings.items()}
+        return {
+            label: plan.jobs_on(plan.rows, [regime], drawn="mean", **setting) for label, setting in settings.items()
+        }
 
     def show(self, plan: Plan) -> Items:
         shown: Items = []
@@ -76,19 +77,18 @@ class Sweep(Benchmark):
         for i, (row, colour, marker) in enumerate(styles(plan.rows)):
             points = [mean_and_error(table[table["row"] == row.name]["rmse"]) for table in tables.values()]
             means, errors = np.array(points).T
-            # Kinds have no places between them, so that methods can stand side by side; values have their own place,
-            # and hollow marks, each smaller than the one before, let methods that coincide be seen.
-            aside = 0.0 if self.ordered else 0.5 * ((i + 0.5) / num - 0.5)
+            if np.isnan(means).all():
+                continue
+            # kinds have no places between them, so that methods can stand side by side; values have their own place
+            aside = 0.0 if self.ordered else 0.7 * ((i + 0.5) / num - 0.5)
+            marks: dict[str, Any] = nested(i, num) if self.ordered else {"markersize": 5}
             ax.errorbar(places + aside, means, np.nan_to_num(2 * errors), marker=marker, color=colour, capsize=2,
-                        markersize=10 - 6 * i / num, markerfacecolor="none" if self.ordered else colour,
                         linewidth=1.0 if self.ordered else 0, linestyle=LINES[i % len(LINES)], elinewidth=0.8,
-                        label=row.name)  # fmt: skip
+                        label=row.name, **marks)  # fmt: skip
         ax.set_xticks(places, [label.replace("_", " ") for label in labels])
         ax.set(xlabel=self.of, ylabel="RMSE", title=regime.replace("_", " "))
         ax.set_yscale("log", nonpositive="clip")  # errors of methods differ by more than ten times
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-        ax.yaxis.set_minor_formatter(NullFormatter())
+        name_values(ax.yaxis)
         ax.grid(axis="y", color="#dddddd", linewidth=0.6)
         figure.legend(loc="outside right upper", fontsize=8, edgecolor="none", title="bars: 2 standard errors",
                       title_fontsize=7)  # fmt: skip

@@ -220,7 +220,8 @@ def _search(
             inspect(to_box(population.points[_resampled(population.log_weights(), generator)]))
         final = NormalPopulation(population.points.shape[1])
         final.draw(proposal, effort.step * scale, density, generator)
-        size, num = effective_size(final.log_weights()), len(final.points)
+        weights, num = final.log_weights(), len(final.points)
+        size = min(effective_size(weights), smallest_effective_size(final.points, weights) / _NEARLY)
         if size >= _GOOD * num:
             final.draw(proposal, max(0, round(_MARGIN * effort.target * num / size) - num), density, generator)
             weights = final.log_weights()

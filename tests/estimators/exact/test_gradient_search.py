@@ -172,7 +172,7 @@ def test_index_of_a_tail_of_weights(index):
 
 @pytest.mark.slow
 def test_stated_errors_are_honest_for_a_case_of_which_nothing_is_known():
-    """100 readings at their own times: several seeds against one long run."""
+    """100 readings at three times: several seeds against one long run."""
     from latentpde.bench.points.usual import at_common_times
 
     setup = Setup.of(at_common_times(101), "advection_diffusion", Settings())

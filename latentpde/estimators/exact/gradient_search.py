@@ -61,6 +61,7 @@ class GradientEffort:
         target: effective samples wanted in the end.
         most_rounds: sweeps and searches, each of four times the effort of the one before.
         most_iterations: per search.
+        walks: whether flanks are looked for; it takes some ten gradients for each dimension.
     """
 
     sweep: int = 256
@@ -69,6 +70,7 @@ class GradientEffort:
     target: float = 200.0
     most_rounds: int = 3
     most_iterations: int = 24
+    walks: bool = True
 
 
 def sample_by_gradients(
@@ -98,7 +100,7 @@ def sample_by_gradients(
     maxima, climbs, height_gap = begin, 0, 0.0
     if maxima is None:
         maxima, climbs, height_gap = _found_by_halves(log_density, with_slope, dim, generator, effort, density, inspect)
-    at_flanks = flanks(density, maxima)
+    at_flanks = flanks(density, maxima) if effort.walks else None
     population, known = NormalPopulation(dim), [maxima.mixture()]
     first = Mixture.concatenate(
         [maxima.mixture(power).scaled(share) for power, share in zip(_POWERS, _POWER_SHARES, strict=True)]

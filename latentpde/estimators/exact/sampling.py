@@ -34,7 +34,7 @@ _FEWER = 4  # times fewer points of the sweep where the search climbs by gradien
 _STARTS, _FAR, _CLIMBING_STEPS = 3, 4.0, 15  # with all readings, from what the part found
 _FEWER_OF_MANY = 2  # times fewer samples where there are many parameters: fields are drawn for half as many of them
 _FEWER_EFFECTIVE, _LEAST_EFFECTIVE = 4, 50.0  # times fewer samples where an evaluation takes long
-_SMALL_STEP, _SMALL_FIT, _INSPECTED = 96, 30.0, 200
+_SMALL_STEP, _SMALL_FIT, _INSPECTED = 64, 20.0, 200
 
 Inspect = Callable[[Float[Tensor, "top parameter"]], None]
 
@@ -117,7 +117,9 @@ class Sampler:
         start = _climbed_again(density, *begin)
         self.say(f"sample with all {num:,} readings")
         target = max(self.target / _FEWER_EFFECTIVE, min(self.target, _LEAST_EFFECTIVE))
-        effort = GradientEffort(step=_SMALL_STEP, target=target, min_effective=_SMALL_FIT, most_rounds=1)
+        # so many readings leave the parameters nearly normal, and a gradient takes a sixth of a second
+        options = {"step": _SMALL_STEP, "min_effective": _SMALL_FIT, "most_rounds": 1, "walks": False}
+        effort = GradientEffort(target=target, **options)
         samples = sample_by_gradients(
             density, density.with_slope, self.parameters.num_free, generator=rng, effort=effort, begin=start
         )

@@ -12,9 +12,6 @@ from numpy import ndarray
 NEGLIGIBLE = 40.0  # in the logarithm of a density
 
 _STEP = 1e-4  # of finite differences
-_SAME_TOP, _SAME_FLANK, _SAME_HEIGHT = 0.05, 9.0, 3.0  # in units of the box; of squared widths; nats
-_LEAST_SCALE = 1e-4
-_SMALL_GAIN = 1e-4  # of a step, as a share of the value
 _CURVATURES = (4.0, 1e14)  # of functions as wide as the box, and as narrow as any here
 
 
@@ -48,81 +45,6 @@ def ascend(
         slope = np.where(higher[:, None], found[1], slope)
         curvature = np.where(higher[:, None, None], found[2], curvature)
     return best, value, curvature
-
-
-def climb(
-    function: Callable[[Float[ndarray, "point dim"]], tuple[Float[ndarray, " point"], Float[ndarray, "point dim"]]],
-    points: Float[ndarray, "point dim"],
-    most_steps: int,
-    scale: Float[ndarray, " dim"] | float = 1.0,
-) -> tuple[Float[ndarray, "top dim"], Float[ndarray, " top"], Float[ndarray, "top dim dim"]]:
-    """A quasi-Newton method within the unit box, for functions of more variables, with a gradient: the distinct maxima
-    that it meets, their values and curvatures, as `ascend`.
-
-    Args:
-        function: a logarithm, of a batch of points, with its gradient. Differences far below one do not matter, and
-            nothing that is lower by `NEGLIGIBLE`.
-        points: to begin with, the most promising first. A climb that comes near the top of an earlier one ends there.
-        most_steps: of each.
-        scale: how wide the function is along each axis, about; the better that is known, the fewer steps it takes.
-    """
-    from scipy.optimize import minimize
-
-    tops: list[ndarray] = []
-    values: list[float] = []
-    curvatures: list[ndarray] = []
-    latest = {}
-    scale = np.broadcast_to(scale, points.shape[1])
-
-    def downhill(scaled: ndarray) -> tuple[float, ndarray]:
-        value, slope = function(np.clip(scaled * scale, 0.0, 1.0)[None])
-        found = (-float(value[0]), -slope[0] * scale) if np.isfinite(value[0]) else (1e30, np.zeros_like(scaled))
-        latest[scaled.tobytes()] = found[0]
-        return found
-
-    def known_top(point: ndarray) -> float:
-        """The value at the top that a point is at, or whose flank it is on; minus infinity where there is none."""
-        near = [-np.inf]
-        for top, value, curvature in zip(tops, values, curvatures, strict=True):
-            away = point - top
-            if np.abs(away).max() < _SAME_TOP or away @ curvature @ away < _SAME_FLANK:
-                near.append(value)
-        return max(near)
-
-    def stop_at_known_top(scaled: ndarray) -> None:
-        if -latest.get(scaled.tobytes(), np.inf) > known_top(scaled * scale) - _SAME_HEIGHT > -np.inf:
-            raise StopIteration
-
-    options = {"maxiter": most_steps, "ftol": _SMALL_GAIN}
-    for point in points:
-        latest.clear()
-        found = minimize(
-            downhill,
-            point / scale,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, 1.0 / s) for s in scale],
-            callback=stop_at_known_top,
-            options=options,
-        )
-        top = np.clip(found.x * scale, 0.0, 1.0)
-        if known_top(top) == -np.inf:
-            tops.append(top)
-            values.append(-float(found.fun))
-            curvatures.append(_curvatures_by_slopes(function, top[None])[0])
-            if values[-1] == max(values):  # the next climbs are in units of the width there
-                scale = np.clip(1 / np.sqrt(np.diag(curvatures[-1])), _LEAST_SCALE, 1.0)
-    order = [i for i in np.argsort(values)[::-1] if values[i] > max(values) - NEGLIGIBLE]
-    return np.stack([tops[i] for i in order]), np.array(values)[order], np.stack([curvatures[i] for i in order])
-
-
-def _curvatures_by_slopes(function, points: Float[ndarray, "point dim"]) -> Float[ndarray, "point dim dim"]:
-    middle = np.clip(points, _STEP, 1 - _STEP)
-    axes = _STEP * np.eye(points.shape[1])
-    around = (middle[:, None] + np.concatenate([axes, -axes])).reshape(-1, points.shape[1])
-    slopes = function(around)[1].reshape(len(points), 2, *axes.shape)
-    second = (slopes[:, 0] - slopes[:, 1]) / (2 * _STEP)
-    return _made_positive((second + second.swapaxes(1, 2)) / 2)
 
 
 def _made_positive(second: Float[ndarray, "point dim dim"]) -> Float[ndarray, "point dim dim"]:

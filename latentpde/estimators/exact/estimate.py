@@ -17,7 +17,7 @@ _SEARCHES_OF_ROBUST = 3  # until outliers are settled
 # Without a start: operations of large arrays, and seconds of a mode's response at a time, as `latentpde bench cost` has
 # them; slopes, what each takes in evaluations, and samples that are drawn for each effective one.
 _LARGE_PER_SECOND, _SECONDS_OF_RESPONSE = 2.5e10, 3e-8
-_SLOPES, _SLOPES_WITH_ALL, _COST_OF_SLOPE, _SAMPLES = 300, 60, 3.5, 5.0
+_SLOPES, _SLOPES_WITH_ALL, _COST_OF_SLOPE, _SAMPLES = 300, 60, 3.5, 7.0
 _FEW_TIMES = 8  # readings of each: below, products are by displacements
 
 

@@ -168,6 +168,8 @@ class Exact(Estimator):
         for _ in range(_MOST_WIDENINGS):
             try:
                 models, cases = self._estimate_cases(latent, *given, begin=begin, last=False)
+                if len(cases) == 1:  # whose draws have been looked at; to look at others would be to toss again
+                    return latent, models, cases
                 found = torch.cat([case.mean.parameters for case in cases])
                 wider = widened(latent, found, models[0].users_levels)
                 if wider is None:

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 MOST_COMPONENTS = 32
 SMALLEST_SCALE = 1e-7  # of a component, in units of the box
-_WIDER = 1.5  # times the covariance
+_WIDER = 2.0  # times the covariance
 _IN_CACHE = 2**15  # densities at once
 
 

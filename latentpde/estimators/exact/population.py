@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from latentpde.estimators.exact.ascent import NEGLIGIBLE, ascend, climb
-from latentpde.estimators.exact.mixture import Mixture, peaks
+from latentpde.estimators.exact.ascent import NEGLIGIBLE, ascend
+from latentpde.estimators.exact.mixture import Mixture
 
 LogDensity = Callable[[Float[ndarray, "point dim"]], Float[ndarray, " point"]]
 LogDensityAndSlope = Callable[
@@ -20,9 +20,6 @@ LogDensityAndSlope = Callable[
 _LEAST_INSIDE = 0.01  # of them
 
 MOST_PEAKS, _NEWTON_STEPS = 32, 3
-_NUM_CLIMBED, _CLIMBING_STEPS = 6, 40
-_COST_OF_SLOPE = 4  # evaluations that a gradient takes the time of
-_TRUST = 4.0  # nats by which the mass of a maximum may well be wrong, as its curvature alone tells it
 
 
 class Population:
@@ -32,14 +29,12 @@ class Population:
     out too small.
     """
 
-    def __init__(self, dim: int, num_evaluations: int = 0, maxima: Mixture | None = None):
+    def __init__(self, dim: int, num_evaluations: int = 0):
         self.points, self.values = np.empty((0, dim)), np.empty(0)
         self.log_proposed = np.empty(0)  # log of the sum over proposals of number drawn times density
         self.num_uniform, self.num_drawn, self.num_evaluations = 0, 0, num_evaluations
         self.proposals: dict[Mixture, int] = {}  # and how many were drawn from each
         self.is_fresh = True
-        self.maxima = maxima  # that were climbed to
-        self.highest = np.full(dim, 0.5), -np.inf  # of these, and its value
 
     def evaluate(self, log_density: LogDensity, points: ndarray) -> ndarray:
         self.num_evaluations += len(points)
@@ -76,18 +71,6 @@ class Population:
         highest = np.argsort(values)[::-1][:MOST_PEAKS]
         reach = 2 * np.sqrt(np.square(found.factors[highest]).sum((1, 2)))
         return mixture_of_maxima(*ascend(evaluate, found.means[highest], reach, _NEWTON_STEPS))
-
-    def climb_peaks(self, with_slope: LogDensityAndSlope) -> None:
-        """Find the local maxima above the highest samples that are apart from each other, by gradients."""
-        highest = peaks(self.points, self.values, _NUM_CLIMBED).means
-
-        def counted(points: ndarray) -> tuple[ndarray, ndarray]:
-            self.num_evaluations += _COST_OF_SLOPE * len(points)
-            return with_slope(points)
-
-        tops, values, curvatures = climb(counted, highest, _CLIMBING_STEPS)
-        self.highest = tops[0], float(values[0])
-        self.maxima = mixture_of_maxima(tops, values, curvatures, trust=_TRUST)
 
     def log_proposed_at(self, points: ndarray) -> ndarray:
         with np.errstate(divide="ignore"):

@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from latentpde.estimators.exact.ascent import climb
+from latentpde.estimators.exact.climbing import Maxima, climb
+from latentpde.estimators.exact.gradient_search import GradientEffort, sample_by_gradients
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
-from latentpde.estimators.exact.mixture import Mixture
+from latentpde.estimators.exact.normal_box import NormalDensity, of_box
 from latentpde.estimators.exact.parameters import Parameters
-from latentpde.estimators.exact.population import mixture_of_maxima
 from latentpde.estimators.exact.search import Effort, WeightedSamples, sample_box
 from latentpde.progress import Say
 
@@ -31,11 +31,10 @@ NUM_IN_PART = 250
 
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
-_STEP, _MIN_EFFECTIVE = 128, 40.0  # of the search, there: its first samples are good ones
 _STARTS, _FAR, _CLIMBING_STEPS = 3, 4.0, 15  # with all readings, from what the part found
 _FEWER_OF_MANY = 2  # times fewer samples where there are many parameters: fields are drawn for half as many of them
 _FEWER_EFFECTIVE, _LEAST_EFFECTIVE = 4, 50.0  # times fewer samples where an evaluation takes long
-_SMALL_STEP, _INSPECTED = 48, 200
+_SMALL_STEP, _SMALL_FIT, _INSPECTED = 64, 20.0, 200
 
 Inspect = Callable[[Float[Tensor, "top parameter"]], None]
 
@@ -83,22 +82,20 @@ class Sampler:
         num = len(likelihood.values)
         if likelihood.num_values > MOST_VALUES and num > 2 * NUM_IN_PART:
             return self._with_a_part_first(likelihood, density, rng)
-        if self.begin is not None:
-            start = _climbed_again(density, self.begin, np.ones(len(self.begin)), 1.0)
-            effort = Effort(step=_STEP, target=self.target / _FEWER_OF_MANY, min_effective=_MIN_EFFECTIVE)
-            return sample_box(density, self.parameters.num_free, generator=rng, effort=effort, start=start)
-        return self._by_climbing(density, rng, self.target / _FEWER_OF_MANY)
+        begin = None if self.begin is None else _climbed_again(density, self.begin, np.ones(len(self.begin)), 1.0)
+        return self._by_gradients(density, rng, self.target / _FEWER_OF_MANY, begin)
 
-    def _by_climbing(self, density: _Density, rng: np.random.Generator, target: float) -> WeightedSamples:
-        effort = Effort(sweep=max(2, self.sweep // _FEWER), target=target, step=_STEP, min_effective=_MIN_EFFECTIVE)
-        inspect = self.inspect and (lambda tops: self.inspect and self.inspect(self.parameters.at(tops)))
-        return sample_box(
+    def _by_gradients(
+        self, density: _Density, rng: np.random.Generator, target: float, begin: Maxima | None = None
+    ) -> WeightedSamples:
+        return sample_by_gradients(
             density,
+            density.with_slope,
             self.parameters.num_free,
             generator=rng,
-            effort=effort,
-            with_slope=density.with_slope,
-            inspect=inspect,
+            effort=GradientEffort(sweep=max(2, self.sweep // _FEWER), target=target),
+            begin=begin,
+            inspect=self.inspect and (lambda points: self.inspect and self.inspect(self.parameters.at(points))),
         )
 
     def _with_a_part_first(
@@ -110,7 +107,7 @@ class Sampler:
             chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
             self.say(f"search with {NUM_IN_PART} of {num:,} readings")
             part = _Density(likelihood.only(chosen), self.parameters)
-            found = self._by_climbing(part, rng, self.target / _FEWER_EFFECTIVE)
+            found = self._by_gradients(part, rng, self.target / _FEWER_EFFECTIVE)
             self._show(found)
             begin = found.points, np.exp(found.log_weights), NUM_IN_PART / num
             num_evaluations = found.num_evaluations
@@ -120,8 +117,12 @@ class Sampler:
         start = _climbed_again(density, *begin)
         self.say(f"sample with all {num:,} readings")
         target = max(self.target / _FEWER_EFFECTIVE, min(self.target, _LEAST_EFFECTIVE))
-        effort = Effort(step=_SMALL_STEP, target=target, min_effective=_MIN_EFFECTIVE / 2, most_rounds=1)
-        samples = sample_box(density, self.parameters.num_free, generator=rng, effort=effort, start=start)
+        # so many readings leave the parameters nearly normal, and a gradient takes a sixth of a second
+        options = {"step": _SMALL_STEP, "min_effective": _SMALL_FIT, "most_rounds": 1, "walks": False}
+        effort = GradientEffort(target=target, **options)
+        samples = sample_by_gradients(
+            density, density.with_slope, self.parameters.num_free, generator=rng, effort=effort, begin=start
+        )
         self.say(f"draw given all {num:,} readings")
         return replace(samples, num_evaluations=samples.num_evaluations + num_evaluations)
 
@@ -165,24 +166,23 @@ class _Density:
 
 def _climbed_again(
     density: _Density, points: Float[np.ndarray, "point free"], weights: Float[np.ndarray, " point"], share: float
-) -> Mixture:
-    """The maxima of a density near those that another has, each with the width that it has there.
+) -> Maxima:
+    """The maxima of a density near those that another has, in normal coordinates.
 
     Args:
         density: given all readings, within wide bounds.
         points, weights: samples given a part of the readings, or within narrower bounds.
         share: of the readings that the part had; the density is narrower by its root, about.
     """
-    weights = weights / weights.sum()
-    mean = weights @ points
-    std = np.sqrt(weights @ (points - mean) ** 2)
+    weights, z = weights / weights.sum(), of_box(points)
+    mean = weights @ z
+    std = np.sqrt(weights @ (z - mean) ** 2)
     scale = np.sqrt(share) * np.clip(std, 1e-6, None)
     starts = [mean]
-    for point in points[np.argsort(weights)[::-1]]:  # others where they are far from all before
+    for point in z[np.argsort(weights)[::-1]]:  # others where they are far from all before
         if len(starts) < _STARTS and all((np.abs(point - other) > _FAR * std).any() for other in starts):
             starts.append(point)
-    tops, values, curvatures = climb(density.with_slope, np.stack(starts), _CLIMBING_STEPS, scale)
-    return mixture_of_maxima(tops, values, curvatures)
+    return climb(NormalDensity(density, density.with_slope), np.stack(starts), _CLIMBING_STEPS, scale)
 
 
 def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:

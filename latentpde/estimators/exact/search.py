@@ -20,7 +20,7 @@ stays found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -35,7 +35,6 @@ from latentpde.estimators.exact.parallel import run_together
 from latentpde.estimators.exact.population import (
     MOST_PEAKS,
     LogDensity,
-    LogDensityAndSlope,
     Population,
     effective_size,
     values_of,
@@ -45,9 +44,8 @@ if TYPE_CHECKING:
     from scipy.stats.qmc import Sobol
 
 _MOST_SURROGATE_PEAKS = 64
-_PEAK_SHARE, _MAXIMA_SHARE, _WIDE_SHARE = 0.1, 0.15, 0.2  # of the samples
+_PEAK_SHARE = 0.1  # of the samples
 _MOST_FINAL_TRIES, _MOST_BATCHES, _SMALL_LOSS = 4, 8, 0.5
-_GOOD = 0.2  # effective samples for each that was drawn
 
 
 @dataclass(frozen=True)
@@ -111,9 +109,6 @@ def sample_box(
     effort: Effort | None = None,
     easier: Sequence[LogDensity] = (),
     surrogate: LogDensity | None = None,
-    with_slope: LogDensityAndSlope | None = None,
-    inspect: Callable[[Float[ndarray, "top dim"]], None] | None = None,
-    start: Mixture | None = None,
 ) -> WeightedSamples:
     """Weighted samples of an unnormalised density on the unit box.
 
@@ -127,10 +122,6 @@ def sample_box(
             the next begins: stepping stones to modes too narrow for a sweep to meet.
         surrogate: something that is cheap and high where the density is. Where a sweep is not enough, many more points
             are tried with it, and the search looks at its peaks.
-        with_slope: the density with its gradient. Where it is given, the search climbs from the best points of the
-            sweep before it draws: in many dimensions a sweep alone meets nothing.
-        start: where the density is known to be; there is no sweep then.
-        inspect: is shown the highest maximum that was climbed to; it may raise what ends the search.
     """
     from scipy.stats import qmc  # a second of every start if it stood above; and before threads begin
 
@@ -140,14 +131,8 @@ def sample_box(
     for rounds in range(1, effort.most_rounds + 1):
         scale, own = 4 ** (rounds - 1), generator.spawn(2)
         sequences = [qmc.Sobol(dim, rng=rng) for rng in own]
-        if with_slope:
-            begun = run_together(*(partial(_climb, log_density, with_slope, each, effort, scale) for each in sequences))
-            if inspect:
-                inspect(max(begun, key=lambda half: half.highest[1]).highest[0][None])
-        else:
-            begun = [Population(dim, maxima=start) for _ in own]
         search = partial(_search, stages, surrogate, effort, scale)
-        halves = run_together(*(partial(search, *each) for each in zip(begun, sequences, own, strict=True)))
+        halves = run_together(*(partial(search, *each) for each in zip(sequences, own, strict=True)))
         populations += halves
         gap, tolerance, effective = _compare(halves)
         fresh = all(half.is_fresh for half in halves)
@@ -173,36 +158,22 @@ def sample_box(
     )
 
 
-def _climb(
-    log_density: LogDensity, with_slope: LogDensityAndSlope, sequence: Sobol, effort: Effort, scale: int
-) -> Population:
-    """How one half begins where it can climb: with a sweep, and the maxima above its best points."""
-    half = Population(int(sequence.d))
-    points = sequence.random(effort.sweep * scale)
-    half.add(points, half.evaluate(log_density, points), None, len(points))
-    if np.isfinite(half.values).any():
-        half.climb_peaks(with_slope)
-    return half
-
-
 def _search(
     stages: Sequence[LogDensity],
     surrogate: LogDensity | None,
     effort: Effort,
     scale: int,
-    half: Population,
     sequence: Sobol,
     generator: np.random.Generator,
 ) -> Population:
-    """One half's whole search: a sweep, peaks of the surrogate where it is needed, annealing, final samples. Where it
-    knows maxima it draws around them at once."""
-    dim, proposal = int(sequence.d), half.maxima
+    """One half's whole search: a sweep, peaks of the surrogate where it is needed, annealing, final samples."""
+    dim, proposal = int(sequence.d), None
+    half = Population(dim)
     for log_density in stages:
-        if half.maxima is None:
-            half = Population(dim, half.num_evaluations)
-            points = sequence.random(effort.sweep * scale)
-            half.add(points, half.evaluate(log_density, points), None, len(points))
-        if log_density is stages[-1] and half.num_drawn and effective_size(half.log_weights()) >= effort.target / 2:
+        half = Population(dim, half.num_evaluations)
+        points = sequence.random(effort.sweep * scale)
+        half.add(points, half.evaluate(log_density, points), None, len(points))
+        if log_density is stages[-1] and effective_size(half.log_weights()) >= effort.target / 2:
             return half
         if proposal is None and surrogate and half.temper(effort.min_effective)[0] < effort.min_temperature:
             points = sequence.random(effort.num_surrogate * scale)
@@ -210,27 +181,12 @@ def _search(
                 peaks(points, values_of(surrogate, points), _MOST_SURROGATE_PEAKS), log_density
             )
         if proposal is not None:
-            known = log_density is stages[-1] and not half.num_drawn  # so that no sample has shaped it
             half.draw(proposal, 2 * effort.step * scale, log_density, generator)
-            if known and _suffices(half, proposal, log_density, effort, scale, generator):
-                return half
         proposal = _anneal(half, log_density, effort, scale, generator)
         if proposal is None:  # nothing to go on from; a larger sweep may find something
             return half
     assert proposal is not None
     return _final_samples(half, proposal, stages[-1], effort, scale, generator)
-
-
-def _suffices(
-    half: Population, proposal: Mixture, log_density: LogDensity, effort: Effort, scale: int, generator
-) -> bool:
-    """Whether a proposal that was known beforehand is good enough to go on with, and does."""
-    for _ in range(_MOST_BATCHES):
-        size = effective_size(half.log_weights())
-        if size >= effort.target / 2 or size < _GOOD * len(half.points):
-            break
-        half.draw(proposal, effort.step * scale, log_density, generator)
-    return effective_size(half.log_weights()) >= effort.target / 2
 
 
 def _final_samples(
@@ -266,11 +222,8 @@ def _anneal(half: Population, log_density: LogDensity, effort: Effort, scale: in
         # that leave no gaps between components give the better weights.
         per_component = 1.0 * dim if beta < 1 else 4.0 * dim
         fit = Mixture.fit(half.points, weights, per_component, generator)
-        parts = [(_PEAK_SHARE, peaks(half.points, half.values, MOST_PEAKS))]
-        if half.maxima is not None:  # in many dimensions few samples make narrow fits, and tails would be missed
-            parts += [(_MAXIMA_SHARE, half.maxima), (_WIDE_SHARE, Mixture.wide(half.points, weights))]
-        rest = 1 - sum(share for share, _ in parts)
-        proposal = Mixture.concatenate([part.scaled(share) for share, part in [(rest, fit), *parts]])
+        highest = peaks(half.points, half.values, MOST_PEAKS)
+        proposal = Mixture.concatenate([fit.scaled(1 - _PEAK_SHARE), highest.scaled(_PEAK_SHARE)])
         if beta == 1.0 or iteration == effort.most_iterations:
             break
         half.prune(weights)

@@ -11,9 +11,9 @@ linear estimate, by
 
 .. math:: \sum_k \frac{\Sigma_{kj}^2}{\Sigma_{jj} + \sigma^2},
 
-whatever it will read. Of several sensors each is chosen after the ones before it (Krause, Singh and Guestrin 2008). So
-some likely candidates are found among all, and what those would leave is then worked out over what they may read
-(`latentpde.questions.lookahead`).
+whatever it will read. With it some likely candidates are found among all, each after the ones before it (Krause, Singh
+and Guestrin 2008). Of those, the ones that leave least together are chosen by what they would leave over all that they
+may read (`latentpde.questions.lookahead`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from latentpde.estimators.exact.elsewhere import Elsewhere, whitened_readings
 from latentpde.estimators.exact.parallel import on_one_thread
 from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.posterior import Posterior
-from latentpde.questions.lookahead import Lookahead
+from latentpde.questions.lookahead import Lookahead, cells
 from latentpde.questions.mixture import of_one_family
 from latentpde.questions.suggestion import Suggestion
 from latentpde.validation import Count, Positive, Real, check_value
@@ -42,9 +42,10 @@ Target = Literal["field", "coefficients", "region", "source"]
 NUM_CANDIDATES = 1000
 _NUM_TARGETS = 160  # places at which the target is looked at, at most
 _CLOSED_FORMS = 6  # nodes that closed forms for all candidates are averaged over
-_NODES, _FEWEST_NODES = 128, 16  # those that conditional means are, and closed forms for a few candidates
+_NODES = 256  # those that conditional means are, at most
+_MOST_CELLS, _FEWEST_CELLS = 32, 8  # of nodes; closed forms for a few candidates are averaged over one node of each
 _SHORTLIST, _MOST_LOOKAHEAD = 100, 20  # candidates that are looked at more closely, for at most so many readings
-_ENOUGH, _MOST_COMPONENTS = 1 - 1e-9, 32  # share of the target's variance that is looked at more closely
+_ENOUGH, _MOST_COMPONENTS = 0.999, 32  # share of the target's variance that is looked at more closely
 _OPERATIONS = 1e10  # that closed forms for a few candidates may take: a second
 
 
@@ -255,48 +256,54 @@ class _Design:
         return torch.stack(parts).mean(0) + self._means.T @ self._means[:, chosen] / len(self._means)
 
     def lookahead(self, few: np.ndarray, noise_std: float, components: Tensor) -> Lookahead:
-        """Some components of the target and some candidates, under as many nodes as the time allows."""
+        """Some components of the target and some candidates, in as many cells as the time allows."""
         at_asked = None if self._target == "coefficients" else self._places(self._asked, self._target == "source")
-        at_points = self._places(self._points_at[few])
-        means = torch.cat(
-            [_centred(self._wanted) @ components, _means(self._posterior, self._case, self._points_at[few])], dim=1
-        )
+        at_points, k = self._places(self._points_at[few]), components.shape[1]
+        means = torch.cat([_centred(self._wanted) @ components, self._means[:, few]], dim=1)
         num_readings, num = len(self._model.likelihood.values), means.shape[1]
         operations = 2 * self._points[0].shape[1] * (num_readings + num + len(self._asked)) * (num_readings + num)
-        nodes = self._nodes(max(_FEWEST_NODES, min(_NODES, int(_OPERATIONS / operations))))
-        covariance = torch.zeros((len(nodes), num, num), dtype=torch.float64)
+        found = cells(means[:, k:], max(_FEWEST_CELLS, min(_MOST_CELLS, int(_OPERATIONS / operations))))
+        nodes = self._nodes(len(means))
+        covariance = torch.zeros((len(found), num, num), dtype=torch.float64)
         with torch.no_grad():
-            for own, node in zip(covariance, nodes[:, None], strict=True):
+            for own, members in zip(covariance, found, strict=True):
+                deviations = _centred(means[members])
+                middle = members[(deviations[:, k:] ** 2).sum(1).argmin()]
+                node = nodes[middle, None]
                 rows = at_points.rows(node)
                 if at_asked is not None:
                     rows = torch.cat([components.T @ at_asked.rows(node), rows])
                 seen = rows @ whitened_readings(self._model, node).T
                 own[-len(rows) :, -len(rows) :] = rows @ rows.T - seen @ seen.T
-        return Lookahead(means[: len(nodes)], covariance, components.shape[1], noise_std)
+                own += deviations.T @ deviations / len(members)
+        weight = torch.tensor([len(members) for members in found], dtype=torch.float64) / len(means)
+        mean = torch.stack([means[members].mean(0) for members in found])
+        return Lookahead(weight, mean, covariance, k, noise_std)
 
     def choose(self, num: int, noise_std: float) -> _Chosen:
-        """Candidates one after another: the likely ones by the best linear estimate, of those the ones that leave least
-        as far as that can be told, and the rest by the linear estimate again, which also says what they explain."""
+        """The likely candidates by the best linear estimate, of those the ones that leave least together; the linear
+        estimate then says in which order they explain most, and how much."""
         linear, likely = self._greedy(num, noise_std)
         if num > _MOST_LOOKAHEAD:
             return linear
         few = np.array(sorted(likely))
-        ahead, _ = self.lookahead(few, noise_std, _components(self._among)).greedy(num)
-        return self._greedy(num, noise_std, few[ahead].tolist())[0]
+        best = self.lookahead(few, noise_std, _components(self._among)).choose(num)
+        return self._greedy(num, noise_std, few[best])[0]
 
-    def _greedy(self, num: int, noise_std: float, given: Sequence[int] = ()) -> tuple[_Chosen, set[int]]:
-        """By the best linear estimate, after some that are given, and those that come next at each step as well."""
+    def _greedy(self, num: int, noise_std: float, few: np.ndarray | None = None) -> tuple[_Chosen, set[int]]:
+        """By the best linear estimate, of all candidates or of a few, and those that come next at each step as well."""
         cross, variance, total = self.cross.clone(), self.variance.clone(), float(self.of_target.sum())
         gone, gains, chosen, explained, first = torch.zeros_like(self.of_target), [], [], [], np.zeros(0)
         likely, at_once = set[int](), min(len(variance), max(1, _SHORTLIST // num))
-        for step in range(num):
+        for _ in range(num):
             drop = (cross**2).sum(0) / (variance.clamp(min=0) + noise_std**2)
             if not len(first):
                 first = (drop / max(total, 1e-300)).numpy()
             drop[chosen] = -1.0  # one reading at one place and time
+            if few is not None:
+                drop[np.setdiff1d(np.arange(len(drop)), few)] = -1.0
             likely |= set(drop.topk(at_once).indices.tolist())
-            best = given[step] if step < len(given) else int(drop.argmax())
-            likely.add(best)
+            best = int(drop.argmax())
             column = self.column(best) - sum(gain * gain[best] for gain in gains)
             scale = torch.sqrt(variance[best].clamp(min=0) + noise_std**2)
             gain, of_target = column / scale, cross[:, best] / scale

@@ -123,7 +123,7 @@ def measure(regime: str, index: int, seed: int = SEED) -> dict[str, dict[str, fl
             read = np.concatenate([first, chosen])
             found[name] = [squared(solve(read, own, **_MEAN_ALONE), number) for number, own in enumerate(readings)]
     return {
-        "rmse": {name: rounded(np.mean(values) ** 0.5) for name, values in found.items()},
+        "rmse": {name: rounded(float(np.mean(values)) ** 0.5) for name, values in found.items()},
         "rmse_of_simulated": {name: rounded(values[0] ** 0.5) for name, values in found.items()},
     }
 

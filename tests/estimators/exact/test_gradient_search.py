@@ -179,7 +179,7 @@ def test_stated_errors_are_honest_for_a_case_of_which_nothing_is_known():
     (model,) = Exact().models(setup.observation, setup.latent)
     parameters = Parameters.of(model.decoder.latent, {}, {}, model.levels)
     density = _Density(model.likelihood, parameters)
-    long = GradientEffort(step=2000, target=4000.0, min_effective=300.0)
+    long = GradientEffort(step=2000, target=12000.0, min_effective=300.0)
     options = {"generator": np.random.default_rng(17), "effort": long}
     reference = sample_by_gradients(density, density.with_slope, parameters.num_free, **options)
     weights = np.exp(reference.log_weights)

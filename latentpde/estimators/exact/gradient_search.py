@@ -219,7 +219,7 @@ def _search(
     for _ in range(_MOST_TRIES):
         beta, proposal = _fitted(population, known, effort, scale, generator)
         if inspect and beta == 1.0:
-            inspect(to_box(population.points[_resampled(population.log_weights(), generator)]))
+            inspect(to_box(population.points[_resampled(population.log_weights())]))
         final = NormalPopulation(population.points.shape[1])
         final.draw(proposal, effort.step * scale, density, generator)
         weights, num = final.log_weights(), len(final.points)
@@ -253,7 +253,7 @@ def _fitted(
     return beta, Mixture.concatenate([part.scaled(share) for share, part in [(rest, fit), *parts]])
 
 
-def _resampled(log_weights: Float[ndarray, " point"], generator: np.random.Generator) -> ndarray:
+def _resampled(log_weights: Float[ndarray, " point"]) -> ndarray:
     """Indices of draws that may be looked at; of a generator of their own, since who looks changes nothing."""
     weights = np.exp(log_weights - logsumexp(log_weights))
     return np.random.default_rng(0).choice(len(weights), _INSPECTED, p=weights / weights.sum())

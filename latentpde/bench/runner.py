@@ -107,6 +107,7 @@ def run_benchmarks(
     workers: int = 1,
     scheduler: str | None = None,
     again: bool = False,
+    outdated: bool = False,
     draw_only: bool = False,
     show_progress: bool = False,
 ) -> Iterator[Shown]:
@@ -122,6 +123,8 @@ def run_benchmarks(
         workers: processes, each on one core; 1 for this process and all cores.
         scheduler: the address of a Dask scheduler, whose workers run what is not timed; they must see the folder.
         again: whether to forget what these runs have given before.
+        outdated: whether to forget what other versions of the code have given; not of studies, which keep lines of
+            their own.
         draw_only: run nothing, and show what there is; what is missing is named in `Shown.missing`.
         show_progress: whether to show progress bars.
 
@@ -150,11 +153,11 @@ def run_benchmarks(
             for job in one.jobs(plan)
             if job.row.untrained(job.regime.family) is None  # `Benchmark.missing` says how to train it
         ]
-        if again:
-            store.forget(wanted)
+        if again or outdated:
+            store.forget(wanted, outdated_only=not again)
         label = chosen[0].name if len(chosen) == 1 else "bench"
         run_jobs(wanted, store, workers=workers, scheduler=scheduler, label=label, show_progress=show_progress)
-        if again:
+        if again or outdated:
             store.tidy(job.row.method for job, _ in wanted)
         for one, plan in pairs:
             if isinstance(one, Study):

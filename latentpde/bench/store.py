@@ -16,6 +16,7 @@ import pandas as pd
 from latentpde.bench.jobs import Job, identity_key
 from latentpde.bench.lines import Entry, Line, append_entries, read_entries
 from latentpde.bench.pictures import Picture
+from latentpde.bench import provenance
 from latentpde.bench.tables import Frame
 from latentpde.errors import UsageError
 from latentpde.estimators import methods
@@ -62,12 +63,20 @@ class Store:
         for method, some in by_method.items():
             append_entries(self.folder / f"{method}.jsonl", some)
 
-    def forget(self, wanted: Iterable[tuple[Job, int]]) -> None:
-        """Leave some lines out of account; new ones, written behind them, replace them (`tidy` for good)."""
+    def forget(self, wanted: Iterable[tuple[Job, int]], *, outdated_only: bool = False) -> None:
+        """Leave some lines out of account; new ones, written behind them, replace them (`tidy` for good).
+
+        Args:
+            wanted: jobs, and how many cases of each.
+            outdated_only: whether to keep what the present code has made.
+        """
         for job, num in wanted:
-            for index in self.find(job, num):
+            current = provenance.code_version(job.row.method) if outdated_only else None
+            forgotten = [i for i, line in self.find(job, num).items() if line["version"] != current]
+            for index in forgotten:
                 del self._lines[job.key, index]
-            self.picture_path(job).unlink(missing_ok=True)
+            if job.shown in forgotten or not outdated_only:
+                self.picture_path(job).unlink(missing_ok=True)
 
     def tidy(self, names: Iterable[str]) -> None:
         """Drop lines from the files of some methods that later ones have replaced."""

@@ -25,6 +25,9 @@ def bench(
         int, typer.Option(min=0, max=2**32 - 1, help="Of the test cases; another seed is a set that nothing has met.")
     ] = 7,
     resume: Annotated[bool, typer.Option("--resume/--again", help="Keep earlier runs, or run all of it anew.")] = True,
+    outdated: Annotated[
+        bool, typer.Option("--outdated", help="Run anew what other versions of the code have made, and keep the rest.")
+    ] = False,
     workers: Annotated[
         int, typer.Option(min=1, max=1024, help="Processes; 1 uses all cores for one case after another.")
     ] = 1,
@@ -61,6 +64,7 @@ def bench(
         workers=workers,
         scheduler=scheduler,
         again=not resume,
+        outdated=outdated,
         draw_only=draw_only,
         show_progress=not quiet,
     ):

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from latentpde.bench import provenance, run_benchmark
+from latentpde.bench.lines import read_entries
 from latentpde.bench.provenance import code_version, describe_version
 
 
@@ -75,3 +76,17 @@ def test_a_table_says_when_it_mixes_versions(tmp_path, guess, monkeypatch):
     assert "0.1.0, code unknown: 2" in note
     shown = run_benchmark("table1", tmp_path, num=3, again=True, **options)
     assert not any("versions" in note for note in shown.tables[0].notes)
+
+
+def test_what_other_versions_made_is_run_anew_and_the_rest_is_kept(tmp_path, guess, monkeypatch):
+    options, now = {"methods": [guess], "regimes": ["diffusion"]}, code_version(guess)
+    with monkeypatch.context() as patch:
+        patch.setattr(provenance, "code_version", lambda method=None: "0.1.0")
+        run_benchmark("table1", tmp_path, num=2, **options)
+    path = tmp_path / "runs" / f"{guess}.jsonl"
+    run_benchmark("table1", tmp_path, num=1, outdated=True, **options)
+    kept = [entry for entry in read_entries(path) if entry.line["index"] == 0]
+    assert [entry.header["version"] for entry in kept] == [now]
+    shown = run_benchmark("table1", tmp_path, num=2, outdated=True, **options)
+    assert shown.versions == {guess: Counter({now: 2})}
+    assert [entry for entry in read_entries(path) if entry.line["index"] == 0] == kept, "seconds and all"

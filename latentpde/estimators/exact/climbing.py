@@ -53,14 +53,16 @@ def climb(
     starts: Float[ndarray, "start dim"],
     most_steps: int,
     scale: Float[ndarray, " dim"] | float = 1.0,
+    known: Maxima | None = None,
 ) -> Maxima:
-    """The distinct maxima that a quasi-Newton method meets.
+    """The distinct maxima that a quasi-Newton method meets, and those that are known already.
 
     Args:
         density: differences of its logarithm far below one do not matter, and nothing that is lower by `NEGLIGIBLE`.
         starts: the most promising first. A climb that comes near the top of an earlier one ends there.
         most_steps: of each.
         scale: how wide the posterior is along each axis, about. After the first climb its curvature tells.
+        known: maxima of the same density.
     """
     from scipy.optimize import minimize
 
@@ -70,6 +72,9 @@ def climb(
     curvatures: list[ndarray] = []
     latest: dict[bytes, float] = {}
     widths = np.diag(np.broadcast_to(scale, dim).astype(float))
+    if known is not None:
+        tops, values, curvatures = list(known.points), known.values.tolist(), list(known.curvatures)
+        widths = _widths(curvatures[0])
 
     def downhill(white: ndarray) -> tuple[float, ndarray]:
         value, slope = density.with_slope((widths @ white)[None])
@@ -102,8 +107,7 @@ def climb(
             values.append(-float(found.fun))
             curvatures.append(_curvature(density, top))
             if values[-1] == max(values):  # the next climbs are in units of the widths there
-                scales, axes = np.linalg.eigh(curvatures[-1])
-                widths = axes / np.sqrt(scales)
+                widths = _widths(curvatures[-1])
     order = [i for i in np.argsort(values)[::-1] if values[i] > max(values) - NEGLIGIBLE]
     return Maxima(np.stack([tops[i] for i in order]), np.array(values)[order], np.stack([curvatures[i] for i in order]))
 
@@ -161,6 +165,12 @@ def flanks(density: NormalDensity, maxima: Maxima) -> Mixture | None:
     covariances[np.arange(len(own)), own, own] = (_OF_STRIDE * stride[walkers]) ** 2
     shares = np.exp((values - values.max()) / _TRUST)
     return Mixture.of(shares / shares.sum(), points, covariances)
+
+
+def _widths(curvature: Float[ndarray, "dim dim"]) -> Float[ndarray, "dim dim"]:
+    """The axes of a maximum, each as long as the posterior is wide along it."""
+    scales, axes = np.linalg.eigh(curvature)
+    return axes / np.sqrt(scales)
 
 
 def _given_each_axis(curvature: Float[ndarray, "dim dim"]) -> Float[ndarray, "axis dim dim"]:

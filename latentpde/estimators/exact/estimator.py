@@ -54,7 +54,7 @@ from latentpde.estimators.exact.posterior import ExactPosterior
 from latentpde.estimators.exact.problem import Problem, models_of
 from latentpde.estimators.exact.robust import robust_search
 from latentpde.estimators.exact.samples import ParameterSamples
-from latentpde.estimators.exact.sampling import MOST_VALUES, Inspect, Sampler
+from latentpde.estimators.exact.sampling import MOST_VALUES, Begun, Inspect, Sampler
 from latentpde.estimators.exact.search import Effort, WeightedSamples
 from latentpde.estimators.exact.widening import TooNarrow, require_wide, widened
 from latentpde.estimators.seeds import case_seeds, derived_seed
@@ -177,8 +177,7 @@ class Exact(Estimator):
                 begin = None
             except TooNarrow as narrow:
                 wider = widened(latent, narrow.parameters, narrow.levels) or latent
-                # beyond bounds of coefficients there may be other maxima; of levels there is one
-                begin = narrow.parameters if torch.equal(wider.bounds, latent.bounds) else None
+                begin = Begun(narrow.parameters, latent.bounds)
             latent = wider
         return latent, *self._estimate_cases(latent, *given, begin=begin, last=True)
 
@@ -190,7 +189,7 @@ class Exact(Estimator):
         seed: int,
         show_progress: bool,
         *,
-        begin: Float[Tensor, "draw parameter"] | None,
+        begin: Begun | None,
         last: bool,
     ) -> tuple[list[Model], list[CaseResult]]:
         """All cases within the bounds of the latent; unless they are the last, `TooNarrow` may be raised. A search that
@@ -332,15 +331,15 @@ class Exact(Estimator):
         self,
         model: Model,
         inspect: Inspect | None,
-        begin: Tensor | None,
+        begin: Begun | None,
         say: Say,
         parameters: Parameters,
         rng: np.random.Generator,
         likelihood: MarginalLikelihood,
     ) -> WeightedSamples:
         """Coefficients and levels of one case, on the unit box."""
-        points = None if begin is None else parameters.in_box(begin / model.units_of_parameters)
-        return Sampler(parameters, self.sweep, self.target, inspect, say, points).sample(likelihood, rng)
+        begin = begin and begin.in_units(model.units_of_parameters)
+        return Sampler(parameters, self.sweep, self.target, inspect, say, begin).sample(likelihood, rng)
 
     def _draws(
         self,
@@ -381,6 +380,6 @@ def _require_wide(latent: Latent, model: Model, alone: bool, found: Float[Tensor
     case that is alone, for all parameters."""
     users = found * model.units_of_parameters
     if len(users) == 1:
-        require_wide(latent, users[:, : latent.num_coefficients])
+        require_wide(latent, users)
     elif alone:
         require_wide(latent, users, model.users_levels)

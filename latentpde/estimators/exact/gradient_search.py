@@ -16,6 +16,7 @@ In many dimensions a sweep alone meets nothing. Here, in normal coordinates (`la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,11 +25,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
+from scipy.special import ndtri
 
 from latentpde.errors import DataError
 from latentpde.estimators.exact.climbing import Maxima, climb, flanks
 from latentpde.estimators.exact.mixture import Mixture, logsumexp, peaks
-from latentpde.estimators.exact.normal_box import NormalDensity, NormalPopulation, of_box, to_box
+from latentpde.estimators.exact.normal_box import FARTHEST, NormalDensity, NormalPopulation, log_prior, of_box, to_box
 from latentpde.estimators.exact.parallel import run_together
 from latentpde.estimators.exact.population import LogDensity, LogDensityAndSlope, effective_size
 from latentpde.estimators.exact.search import WeightedSamples
@@ -44,6 +46,7 @@ _PER_COMPONENT, _PER_TEMPERED = 4.0, 2.0  # effective samples for each dimension
 _GOOD, _NEARLY, _MARGIN = 0.15, 0.75, 1.05  # effective samples for each that was drawn; of the target
 _NEAR_BOUND, _BOX_STEPS, _SMALL_GAIN = 1.0, 10, 1e-3  # of the highest point that is looked at
 _INSPECTED = 200  # draws that are looked at
+_PLACES, _REACH = 50, 3.0  # along an axis that is looked at to its ends; standard deviations that may reach them
 _MOST_TRIES, _SMALL_LOSS = 5, 0.5  # nats of the evidence
 _MOST_TAIL = 0.7  # the index of a Pareto tail beyond which averages do not settle
 
@@ -81,6 +84,7 @@ def sample_by_gradients(
     generator: np.random.Generator,
     effort: GradientEffort | None = None,
     begin: Maxima | None = None,
+    swept: Float[ndarray, "2 dim"] | None = None,
     inspect: Inspect | None = None,
 ) -> WeightedSamples:
     """Weighted samples of an unnormalised density on the unit box.
@@ -92,14 +96,17 @@ def sample_by_gradients(
         dim: of the box.
         generator: of all randomness.
         effort: how hard to search before giving up and saying so.
-        begin: maxima that are known, in normal coordinates; there is no sweep then.
-        inspect: is shown the highest maximum, and draws before the last ones are made; it may raise what ends the
-            search.
+        begin: maxima that are known, in normal coordinates; there is no sweep then, unless ``swept`` says where.
+        swept: the lower and the upper corner of the part of the box that ``begin`` are the maxima of, about; the sweep
+            is of the rest.
+        inspect: is shown the highest maximum, about where the posterior is along axes on which it may reach an end of
+            the box, and draws before the last ones are made; it may raise what ends the search.
     """
     effort, density = effort or GradientEffort(), NormalDensity(log_density, with_slope)
     maxima, climbs, height_gap = begin, 0, 0.0
-    if maxima is None:
-        maxima, climbs, height_gap = _found_by_halves(log_density, with_slope, dim, generator, effort, density, inspect)
+    if maxima is None or swept is not None:
+        found = _found_by_halves(log_density, with_slope, dim, generator, effort, density, begin, swept, inspect)
+        maxima, climbs, height_gap = found
     at_flanks = flanks(density, maxima) if effort.walks else None
     population, known = NormalPopulation(dim), [maxima.mixture()]
     first = Mixture.concatenate(
@@ -144,6 +151,8 @@ def _found_by_halves(
     generator: np.random.Generator,
     effort: GradientEffort,
     density: NormalDensity,
+    begin: Maxima | None,
+    swept: Float[ndarray, "2 dim"] | None,
     inspect: Inspect | None,
 ) -> tuple[Maxima, int, float]:
     """The maxima that both halves found, in how many rounds, and by how much the highest was missed."""
@@ -155,13 +164,15 @@ def _found_by_halves(
     for rounds in range(1, effort.most_rounds + 1):
         own = [NormalDensity(log_density, with_slope) for _ in sequences]
         num = effort.sweep * 4 ** (rounds - 1)
-        halves = run_together(*(partial(_sweep_and_climb, *each, num) for each in zip(own, sequences, strict=True)))
+        given = zip(own, sequences, strict=True)
+        halves = run_together(*(partial(_sweep_and_climb, *each, num, begin, swept) for each in given))
         density.num_evaluations += sum(one.num_evaluations for one in own)
         found += [half for half in halves if half is not None]
         heights = [-np.inf if half is None else half.values[0] for half in halves]
         before, highest = highest, max(highest, *heights)
         if inspect and found:
             _inspect_highest(Maxima.joined(found), with_slope, inspect)
+            _inspect_ends(Maxima.joined(found), density, inspect)
         # how much was missed, by one half or by all before: nothing where a larger sweep finds nothing higher
         gap = float(min(highest - min(heights), highest - before)) if np.isfinite(highest) else np.inf
         if gap < _SAME_HEIGHT:
@@ -171,13 +182,23 @@ def _found_by_halves(
     return Maxima.joined(found), rounds, gap
 
 
-def _sweep_and_climb(density: NormalDensity, sequence: Sobol, num: int) -> Maxima | None:
-    """The maxima above the best points of a sweep that are apart from each other; ``None`` where all of it is zero."""
+def _sweep_and_climb(
+    density: NormalDensity,
+    sequence: Sobol,
+    num: int,
+    begin: Maxima | None,
+    swept: Float[ndarray, "2 dim"] | None,
+) -> Maxima | None:
+    """The maxima above the best points of a sweep that are apart from each other, beside those that are known; ``None``
+    where there are none and all of the sweep is zero."""
     points = sequence.random(num)
-    values = density.log_likelihood(of_box(points))
+    if swept is not None:
+        points = points[((points < swept[0]) | (points > swept[1])).any(1)]
+    values = density.log_likelihood(of_box(points)) if len(points) else np.empty(0)
     if not np.isfinite(values).any():
-        return None
-    return climb(density, of_box(peaks(points, values, _NUM_CLIMBED).means), _CLIMBING_STEPS)
+        return begin
+    most = math.ceil(_NUM_CLIMBED * len(points) / num)
+    return climb(density, of_box(peaks(points, values, most).means), _CLIMBING_STEPS, known=begin)
 
 
 def _inspect_highest(maxima: Maxima, with_slope: LogDensityAndSlope, inspect: Inspect) -> None:
@@ -198,6 +219,20 @@ def _inspect_highest(maxima: Maxima, with_slope: LogDensityAndSlope, inspect: In
         found = minimize(downhill, point / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         point = np.clip(found.x * scale, 0.0, 1.0)
     inspect(point[None])
+
+
+def _inspect_ends(maxima: Maxima, density: NormalDensity, inspect: Inspect) -> None:
+    """Show about where the posterior is along each axis on which it may reach an end of the box: on the line on which
+    the others are what the curvature of the highest maximum expects them to be. Far from there the posterior is higher
+    beside the line, so that what is seen at an end is there."""
+    top, covariance = maxima.points[0], np.linalg.inv(maxima.curvatures[0])
+    stds = np.sqrt(np.diag(covariance))
+    along = ndtri((np.arange(_PLACES) + 0.5) / _PLACES)
+    for axis in np.flatnonzero(np.abs(top) + _REACH * stds > along[-1]):
+        line = top + np.outer(along - top[axis], covariance[axis] / stds[axis] ** 2)
+        line = np.clip(line, -FARTHEST, FARTHEST)
+        others = log_prior(line) + 0.5 * line[:, axis] ** 2
+        inspect(to_box(line[_resampled(density.log_likelihood(line) + others)]))
 
 
 def _search(

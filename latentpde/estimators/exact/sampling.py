@@ -40,6 +40,33 @@ Inspect = Callable[[Float[Tensor, "top parameter"]], None]
 
 
 @dataclass(frozen=True, eq=False)
+class Begun:
+    """What a search within narrower bounds has found.
+
+    Args:
+        parameters: draws of the posterior there, or where it is highest.
+        bounds: of the coefficients that it swept. Beyond them there may be other maxima; beyond bounds of levels there
+            are none.
+    """
+
+    parameters: Float[Tensor, "point parameter"]
+    bounds: Float[Tensor, "coefficient 2"]
+
+    def in_units(self, units: Float[Tensor, " parameter"]) -> Begun:
+        """The same in other units, of which these are given in the present ones."""
+        return Begun(self.parameters / units, self.bounds / units[: len(self.bounds), None])
+
+    def swept(self, parameters: Parameters) -> Float[np.ndarray, "2 free"] | None:
+        """The lower and the upper corner of what was swept, in the box of the wider bounds; ``None`` where that is all
+        of it."""
+        free, num_levels = parameters.free, len(parameters.levels)
+        lower, upper = parameters.latent.bounds[free].unbind(-1)
+        shares = ((self.bounds[free].T - lower) / (upper - lower)).numpy()
+        corners = np.concatenate([shares, np.tile([[0.0], [1.0]], num_levels)], axis=1)
+        return None if (corners[0] <= 0).all() and (corners[1] >= 1).all() else corners
+
+
+@dataclass(frozen=True, eq=False)
 class Sampler:
     """A way to sample the parameters of one case.
 
@@ -49,8 +76,7 @@ class Sampler:
         inspect: is shown the highest maximum before samples are drawn, and draws before more is done with them; it may
             raise what ends the search.
         say: is told what is being done, where that takes long.
-        begin: points of the box, drawn from the posterior within narrower bounds; the search climbs on from them and
-            sweeps no more.
+        begin: what a search within narrower bounds has found; the search climbs on from there and sweeps the rest.
     """
 
     parameters: Parameters
@@ -58,7 +84,7 @@ class Sampler:
     target: float = Effort.target
     inspect: Inspect | None = None
     say: Say = lambda sentence: None
-    begin: Float[np.ndarray, "point free"] | None = None
+    begin: Begun | None = None
 
     def sample(self, likelihood: MarginalLikelihood, rng: np.random.Generator) -> WeightedSamples:
         """Coefficients and levels, on the unit box."""
@@ -82,12 +108,10 @@ class Sampler:
         num = len(likelihood.values)
         if likelihood.num_values > MOST_VALUES and num > 2 * NUM_IN_PART:
             return self._with_a_part_first(likelihood, density, rng)
-        begin = None if self.begin is None else _climbed_again(density, self.begin, np.ones(len(self.begin)), 1.0)
-        return self._by_gradients(density, rng, self.target / _FEWER_OF_MANY, begin)
+        return self._by_gradients(density, rng, self.target / _FEWER_OF_MANY)
 
-    def _by_gradients(
-        self, density: _Density, rng: np.random.Generator, target: float, begin: Maxima | None = None
-    ) -> WeightedSamples:
+    def _by_gradients(self, density: _Density, rng: np.random.Generator, target: float) -> WeightedSamples:
+        begin = None if self.begin is None else _climbed_again(density, *self._begun(), 1.0)
         return sample_by_gradients(
             density,
             density.with_slope,
@@ -95,15 +119,22 @@ class Sampler:
             generator=rng,
             effort=GradientEffort(sweep=max(2, self.sweep // _FEWER), target=target),
             begin=begin,
+            swept=None if self.begin is None else self.begin.swept(self.parameters),
             inspect=self.inspect and (lambda points: self.inspect and self.inspect(self.parameters.at(points))),
         )
+
+    def _begun(self) -> tuple[Float[np.ndarray, "point free"], Float[np.ndarray, " point"]]:
+        """What the search begins with, as points of the box of equal weight."""
+        assert self.begin is not None
+        points = self.parameters.in_box(self.begin.parameters)
+        return points, np.ones(len(points))
 
     def _with_a_part_first(
         self, likelihood: MarginalLikelihood, density: _Density, rng: np.random.Generator
     ) -> WeightedSamples:
         num = len(likelihood.values)
         num_evaluations = 0
-        if self.begin is None:
+        if self.begin is None or self.begin.swept(self.parameters) is not None:
             chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
             self.say(f"search with {NUM_IN_PART} of {num:,} readings")
             part = _Density(likelihood.only(chosen), self.parameters)
@@ -112,7 +143,7 @@ class Sampler:
             begin = found.points, np.exp(found.log_weights), NUM_IN_PART / num
             num_evaluations = found.num_evaluations
         else:
-            begin = self.begin, np.ones(len(self.begin)), 1.0
+            begin = *self._begun(), 1.0
         self.say(f"climb with all {num:,} readings")
         start = _climbed_again(density, *begin)
         self.say(f"sample with all {num:,} readings")
@@ -171,12 +202,12 @@ def _climbed_again(
 
     Args:
         density: given all readings, within wide bounds.
-        points, weights: samples given a part of the readings, or within narrower bounds.
+        points, weights: samples given a part of the readings, or within narrower bounds; or a single maximum there.
         share: of the readings that the part had; the density is narrower by its root, about.
     """
     weights, z = weights / weights.sum(), of_box(points)
     mean = weights @ z
-    std = np.sqrt(weights @ (z - mean) ** 2)
+    std = np.sqrt(weights @ (z - mean) ** 2) if len(z) > 1 else np.ones(z.shape[1])
     scale = np.sqrt(share) * np.clip(std, 1e-6, None)
     starts = [mean]
     for point in z[np.argsort(weights)[::-1]]:  # others where they are far from all before

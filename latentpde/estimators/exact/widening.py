@@ -38,7 +38,7 @@ def widened(latent: Latent, parameters: Float[Tensor, "draw parameter"], levels:
     Args:
         latent: the bounds, and which of them nobody gave.
         parameters: draws of the coefficients, then of the levels, in the units of either.
-        levels: with their bounds.
+        levels: with their bounds; none for the coefficients to be looked at alone.
     """
     wider, changed = _wider(latent, parameters, levels)
     if not changed:
@@ -85,7 +85,7 @@ def _wider(latent: Latent, parameters: Tensor, levels: Sequence[Level]) -> tuple
         if not torch.equal(bounds[j], latent.bounds[j]):
             changed.append(f"{name} to [{float(bounds[j, 0]):.4g}, {float(bounds[j, 1]):.4g}]")
     stretched = dict(latent.stretched)
-    for column, level in zip(parameters.T[latent.num_coefficients :], levels, strict=True):
+    for level, column in zip(levels, parameters.T[latent.num_coefficients :], strict=False):
         share = torch.log(column / level.lower) / torch.log(torch.tensor(level.upper / level.lower))
         if level.guessed and float((share > 1 - _NEAR).double().mean()) > _MUCH:
             stretched[level.name] = stretched.get(level.name, 1.0) * _STRETCH

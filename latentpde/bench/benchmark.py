@@ -94,6 +94,7 @@ class Benchmark(ABC):
         rows: names of rows, where the user does not say; every method where empty.
         an_hour: whether slow methods get as many cases as an hour allows, rather than a fifth of the others'.
         in_all: whether ``latentpde bench all`` runs it.
+        own_seeds: whether the seeds of its cases are its own, so that the user cannot name another.
     """
 
     name: ClassVar[str]
@@ -104,6 +105,7 @@ class Benchmark(ABC):
     rows: ClassVar[tuple[str, ...]] = ()
     an_hour: ClassVar[bool] = False
     in_all: ClassVar[bool] = True
+    own_seeds: ClassVar[bool] = False
 
     def default_rows(self) -> tuple[Row, ...]:
         """The rows that are compared where the user does not name any."""
@@ -158,6 +160,7 @@ class Study(Benchmark):
     """
 
     rows = ("exact",)
+    own_seeds = True
     timed: ClassVar[bool] = True
 
     def jobs(self, plan: Plan) -> list[Job]:

@@ -66,7 +66,7 @@ def make_plan(
     """
     if num is not None and num < 1:
         raise UsageError(f"the number of cases must be at least 1, got {num}")
-    if seed != SEED and isinstance(benchmark, Study):
+    if seed != SEED and benchmark.own_seeds:
         raise UsageError(f"the cases of {benchmark.name} have seeds of their own; leave the seed {seed} out")
     names = tuple(known_regimes.get(name).name for name in dict.fromkeys(regimes)) or benchmark.regimes
     rows = chosen_rows(methods) if methods else benchmark.default_rows()

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from latentpde.bench import provenance
 from latentpde.bench.jobs import Job, identity_key
 from latentpde.bench.lines import Entry, Line, append_entries, read_entries
 from latentpde.bench.pictures import Picture
-from latentpde.bench import provenance
 from latentpde.bench.tables import Frame
 from latentpde.errors import UsageError
 from latentpde.estimators import methods

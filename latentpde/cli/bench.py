@@ -42,7 +42,6 @@ def bench(
 ) -> None:
     """Run a benchmark: every table and figure of the paper, and those it lacks."""
     from latentpde.bench import benchmarks, run_benchmarks
-    from latentpde.bench.benchmark import Study
     from latentpde.bench.jobs import SEED
     from latentpde.bench.page import write_page
 
@@ -52,7 +51,7 @@ def bench(
     names = [name]
     if name == "all":
         every = [one for one in benchmarks if one.in_all or draw_only]
-        names = [one.name for one in every if seed == SEED or not isinstance(one, Study)]  # studies have their own
+        names = [one.name for one in every if seed == SEED or not one.own_seeds]
     said = set[str]()
     for shown in run_benchmarks(
         names,

@@ -16,6 +16,7 @@ from latentpde.bench.studies.ensemble_size import EnKFEnsembleSize, EnsembleSize
 from latentpde.bench.studies.evidence import Evidence
 from latentpde.bench.studies.fields import Gallery, PosteriorDraws, Uncertainty
 from latentpde.bench.studies.fine_initial import FineInitial
+from latentpde.bench.studies.fresh import Fresh
 from latentpde.bench.studies.fundps import FunDPS
 from latentpde.bench.studies.limit import Limit
 from latentpde.bench.studies.mean_square import MeanSquare
@@ -37,7 +38,8 @@ from latentpde.bench.studies.unknowns import Unknowns
 from latentpde.bench.studies.walls import Walls
 
 for _benchmark in (
-    *(Table1(), TableNoSource(), Pareto(), Limit(), MeanSquare(), FineInitial(), FamilyBounds(), Runtime()),
+    *(Table1(), TableNoSource(), Pareto(), Limit(), MeanSquare(), FineInitial(), FamilyBounds(), Fresh()),
+    Runtime(),
     *(Noise(), Masks(), Sparsity(), Snapshots()),
     *(Calibration(), Coverage(), Evidence(), Alarm(), Physics(), Suggest()),
     *(EnsembleSize(), EnKFEnsembleSize(), MapBudget(), GuidanceScale(), RefinementWeight(), Stages()),

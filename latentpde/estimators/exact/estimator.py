@@ -163,7 +163,7 @@ class Exact(Estimator):
         self, observation: Observation, latent: Latent, num_draws: int, seed: int, show_progress: bool
     ) -> tuple[Latent, list[Model], list[CaseResult]]:
         """All cases, and the latent with bounds that are wide enough, or have been widened often enough."""
-        begin = None  # where the search goes on, in the user's units
+        begin = None  # where the search of a case that is alone goes on, in the user's units
         given = observation, num_draws, seed, show_progress
         for _ in range(_MOST_WIDENINGS):
             try:
@@ -177,7 +177,7 @@ class Exact(Estimator):
                 begin = None
             except TooNarrow as narrow:
                 wider = widened(latent, narrow.parameters, narrow.levels) or latent
-                begin = Begun(narrow.parameters, latent.bounds)
+                begin = Begun(narrow.parameters, latent.bounds) if len(observation) == 1 else None
             latent = wider
         return latent, *self._estimate_cases(latent, *given, begin=begin, last=True)
 

@@ -35,6 +35,7 @@ _STARTS, _FAR, _CLIMBING_STEPS = 3, 4.0, 15  # with all readings, from what the 
 _FEWER_OF_MANY = 2  # times fewer samples where there are many parameters: fields are drawn for half as many of them
 _FEWER_EFFECTIVE, _LEAST_EFFECTIVE = 4, 50.0  # times fewer samples where an evaluation takes long
 _SMALL_STEP, _SMALL_FIT, _INSPECTED = 64, 20.0, 200
+_SAME_END = 1e-6  # of the box: units are rounded
 
 Inspect = Callable[[Float[Tensor, "top parameter"]], None]
 
@@ -63,6 +64,7 @@ class Begun:
         lower, upper = parameters.latent.bounds[free].unbind(-1)
         shares = ((self.bounds[free].T - lower) / (upper - lower)).numpy()
         corners = np.concatenate([shares, np.tile([[0.0], [1.0]], num_levels)], axis=1)
+        corners = np.where(np.abs(corners - corners.round()) < _SAME_END, corners.round(), corners)
         return None if (corners[0] <= 0).all() and (corners[1] >= 1).all() else corners
 
 

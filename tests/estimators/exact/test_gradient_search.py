@@ -131,20 +131,27 @@ def test_same_seed_same_samples():
     assert first.log_evidence == again.log_evidence != other.log_evidence
 
 
-def test_two_modes_share_the_mass_as_they_should():
-    means, shares = np.array([[0.25] * 5, [0.75] * 5]), np.array([0.7, 0.3])
+class TwoModes:
+    """A normal density in either half of the first axis, the first of them of 30 % of the mass."""
 
-    def with_slope(x):
-        offsets = x[:, None] - means
-        logs = norm.logpdf(offsets, scale=0.03).sum(-1) + np.log(shares)
+    MEANS, SHARES, STD = np.array([[0.25] * 5, [0.75] * 5]), np.array([0.3, 0.7]), 0.03
+
+    def __call__(self, x):
+        return self.with_slope(x)[0]
+
+    def with_slope(self, x):
+        offsets = x[:, None] - self.MEANS
+        logs = np.log(self.SHARES) + norm.logpdf(offsets, scale=self.STD).sum(-1)
         value = np.logaddexp.reduce(logs, axis=1)
-        return value, -(np.exp(logs - value[:, None])[..., None] * offsets).sum(1) / 0.03**2
+        return value, -(np.exp(logs - value[:, None])[..., None] * offsets).sum(1) / self.STD**2
 
-    samples = sample_by_gradients(lambda x: with_slope(x)[0], with_slope, 5, generator=np.random.default_rng(3))
+
+def test_two_modes_share_the_mass_as_they_should():
+    samples = sample_by_gradients(TwoModes(), TwoModes().with_slope, 5, generator=np.random.default_rng(3))
     assert samples.trusted
     assert abs(samples.log_evidence) < 4 * samples.log_evidence_error
     first = np.exp(samples.log_weights) @ (samples.points[:, 0] < 0.5)
-    assert abs(first - 0.7) < 4 * np.sqrt(0.21 / samples.effective_size)
+    assert abs(first - 0.3) < 4 * np.sqrt(0.21 / samples.effective_size)
 
 
 def test_maxima_that_are_known_need_no_sweep():
@@ -154,6 +161,68 @@ def test_maxima_that_are_known_need_no_sweep():
     truth, runs = Levels().truth(), [run(seed, begin=start) for seed in range(60, 64)]
     assert max(one.num_evaluations for one in runs) < run(60).num_evaluations
     assert np.sqrt(np.mean([scores(one, *truth)[0] ** 2 for one in runs])) < 1.4
+
+
+def test_only_what_was_not_swept_before_is_swept():
+    """A mode beyond the part of the box that a search has seen is met, and what it knows is not looked for again."""
+    density, modes = NormalDensity(TwoModes(), TwoModes().with_slope), TwoModes()
+    begin = climb(density, of_box(np.array([[0.26] * 5])), 40)
+    assert len(begin.points) == 1
+    swept = np.array([[0.0] * 5, [0.5] + [1.0] * 4])
+    met = []
+
+    def counted(x):
+        met.extend(x[:, 0])
+        return modes(x)
+
+    def sample(**options):
+        return sample_by_gradients(counted, modes.with_slope, 5, generator=np.random.default_rng(4), **options)
+
+    found = sample(begin=begin, swept=swept)
+    assert (np.array(met[:128]) > 0.5).all(), "the sweep"
+    assert found.trusted
+    assert abs(found.log_evidence) < 4 * found.log_evidence_error
+    first = np.exp(found.log_weights) @ (found.points[:, 0] < 0.5)
+    assert abs(first - 0.3) < 4 * np.sqrt(0.21 / found.effective_size)
+    assert found.num_evaluations < sample().num_evaluations
+
+
+def test_known_maxima_are_kept_and_not_climbed_to_twice():
+    density = NormalDensity(TwoModes(), TwoModes().with_slope)
+    known = climb(density, of_box(np.array([[0.26] * 5])), 40)
+    both = climb(density, of_box(np.array([[0.27] * 5, [0.74] * 5])), 40, known=known)
+    np.testing.assert_allclose(to_box(both.points)[:, 0], [0.75, 0.25], atol=5e-3)
+    np.testing.assert_array_equal(both.points[1], known.points[0])
+
+
+@pytest.mark.parametrize("rate", [8.0, 3.0])
+def test_an_end_that_the_posterior_reaches_is_seen_before_samples_are_drawn(rate):
+    """What is shown of an axis with an exponential density, beside a parameter that depends on it, has about its share
+    within 2 % of the end, where normal coordinates put the maximum far inside."""
+
+    def with_slope(x):
+        away = x[:, 1] - 0.3 - 0.3 * x[:, 0]
+        value = rate * x[:, 0] - 0.5 * (away / 0.05) ** 2
+        return value, np.stack([rate + 0.3 * away / 0.05**2, -away / 0.05**2], 1)
+
+    class Seen(Exception):
+        pass
+
+    evaluated = []
+
+    def density(x):
+        evaluated.append(len(x))
+        return with_slope(x)[0]
+
+    def inspect(points):
+        if len(points) > 1:
+            raise Seen((points[:, 0] > 0.98).mean())
+
+    with pytest.raises(Seen) as seen:
+        sample_by_gradients(density, with_slope, 2, generator=np.random.default_rng(0), inspect=inspect)
+    truth = (1 - np.exp(-rate * 0.02)) / (1 - np.exp(-rate))
+    assert abs(seen.value.args[0] - truth) < 0.06
+    assert sum(evaluated) < 600, "but for the sweep and one line, nothing"
 
 
 def test_hopeless_effort_is_not_trusted_and_nothing_at_all_is_refused():

@@ -246,6 +246,21 @@ def test_bounds_that_nobody_gave_are_widened(smooth):
     assert abs(1.3 * vx + 0.2 * vy - 1.3 * 3.2) < 0.3  # of a plane wave the motion across its crests is all that shows
 
 
+def test_cases_do_not_take_each_others_maxima_for_their_own():
+    """Where one of two needs wider bounds, both are searched anew within these, as if they had been given."""
+    rng, t = np.random.default_rng(8), np.array([0.0, 0.5, 1.0])
+    y, x = (c.numpy() for c in lp.Grid((4, 6)).coordinates())
+    moved = x - np.array([0.1, 4.2])[:, None, None] * t[:, None]  # case, time, x
+    values = np.sin(1.3 * moved)[:, :, None] + 0.2 * y[:, None] + 0.05 * rng.standard_normal((2, 3, 4, 6))
+    data = lp.Observation.from_arrays(values, times=t, domain=lp.Domain(), noise_std=0.05)
+    options = {"num_draws": 8, "seed": 1, "source": lp.WhiteBand(0, 1.0), "initial": lp.Matern(1.0, 0.3)}
+    with pytest.warns(lp.LatentPDEWarning, match="widened"):
+        found = lp.reconstruct(data, "advection_diffusion", **options)
+    bounds = dict(zip(found.prior.family.coefficient_names, map(tuple, found.prior.bounds.tolist()), strict=True))
+    expected = lp.reconstruct(data, "advection_diffusion", bounds=bounds, **options)
+    np.testing.assert_allclose(found.coefficients, expected.coefficients, rtol=1e-9)
+
+
 def test_noise_that_nobody_knows_is_inferred_with_a_known_start():
     cases = lp.simulate("balanced", num=1, seed=5, sparsity=0.3, noise_std=0.2)
     data = (

@@ -53,6 +53,41 @@ def test_evidence_and_means_are_those_of_quadrature(problem, part, monkeypatch):
     assert np.all(np.abs(weights @ found.points - mean) < 5 * std / np.sqrt(found.effective_size) + 0.005)
 
 
+def test_what_narrower_bounds_have_swept_is_a_part_of_the_box(problem):
+    """Two of three coefficients are fixed, so the box has an axis for the third, and one for the noise."""
+    _, parameters, *_ = problem
+    wide = parameters.latent.bounds
+    kappa = float(wide[2, 0]), float(wide[2].mean())
+    narrow = wide.clone()
+    narrow[2] = torch.tensor(kappa)
+    middle = parameters.at(np.array([[0.5, 0.5]]))
+    corners = sampling.Begun(middle, narrow).swept(parameters)
+    assert corners is not None
+    np.testing.assert_allclose(corners, [[0.0, 0.0], [0.5, 1.0]])
+    assert sampling.Begun(middle, wide).swept(parameters) is None, "levels alone have wider bounds now"
+    units = torch.tensor([2.0, 2.0, 4.0, 8.0], dtype=torch.float64)
+    other = sampling.Begun(middle * units, narrow * units[:3, None]).in_units(units)
+    torch.testing.assert_close(other.bounds, narrow)
+
+
+@pytest.mark.parametrize("part", [False, True], ids=["all readings", "a part first"])
+def test_a_search_within_wider_bounds_goes_on_from_the_narrower(problem, part, monkeypatch):
+    """From a maximum on the bound of what was swept, to the same evidence and means as a search of its own."""
+    likelihood, parameters, log_evidence, mean = problem
+    if part:
+        monkeypatch.setattr(sampling, "MOST_VALUES", 100)
+        monkeypatch.setattr(sampling, "NUM_IN_PART", 25)
+    bounds = parameters.latent.bounds.clone()
+    bounds[2, 1] = float(parameters.at(mean[None])[0, 2])  # half of the posterior is beyond
+    begin = sampling.Begun(torch.cat([bounds[:, 1], parameters.at(mean[None])[0, 3:]])[None], bounds)
+    found = sampling.Sampler(parameters, begin=begin).sample(likelihood, np.random.default_rng(0))
+    assert found.trusted
+    assert abs(found.log_evidence - log_evidence) < 0.05 + 4 * found.log_evidence_error
+    weights = np.exp(found.log_weights)
+    std = np.sqrt(weights @ (found.points - weights @ found.points) ** 2)
+    assert np.all(np.abs(weights @ found.points - mean) < 5 * std / np.sqrt(found.effective_size) + 0.005)
+
+
 def test_a_part_of_the_readings_is_what_they_alone_would_say(problem):
     likelihood, parameters, *_ = problem
     chosen = torch.tensor([3, 4, 11, 45, 59])  # none of the second snapshot

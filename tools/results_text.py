@@ -40,7 +40,7 @@ def readme() -> str:
         "([what differs](docs/paper.md#rows-as-the-paper-has-them)). The data are simulated anew, with what the paper "
         "leaves open chosen here, so its figures are a yardstick and not a race: predicting zero scores "
         f"{zero('table1', 'helmholtz')} on our Helmholtz cases, below {above_zero()} of the paper's five figures for "
-        "it. Times are per case in batches, on two cores; the paper's, 0.23 to 91.21 s, are for one case on a GPU, "
+        "it. Times are per case in batches, on one core; the paper's, 0.23 to 91.21 s, are for one case on a GPU, "
         "beside which `latentpde bench runtime` puts ours."
     )
     after = (

@@ -43,10 +43,10 @@ if not missing:
     print(held_out.to_text())
 
 # %%
-# The equation gains next to nothing over kriging here: one mean a day is too few to follow the air from station to
-# station. All stations together leave very different winds possible, so the search takes some minutes, and the result
-# comes with a warning: the same stations miss their predictions on several days, as they would where the source of the
-# dust changes from day to day, which that of the model does not.
+# The equation gains nothing over kriging here: one mean a day is too few to follow the air from station to station, and
+# all stations together leave very different winds possible. The result comes with a warning: the same stations miss
+# their predictions on several days, as they would where the source of the dust changes from day to day, which that of
+# the model does not.
 if not missing:
     posterior = lp.reconstruct(observation, "advection_diffusion")
     print(posterior)

@@ -177,7 +177,7 @@ class Exact(Estimator):
                 begin = None
             except TooNarrow as narrow:
                 wider = widened(latent, narrow.parameters, narrow.levels) or latent
-                begin = Begun(narrow.parameters, latent.bounds) if len(observation) == 1 else None
+                begin = Begun(narrow.tops, latent.bounds) if len(observation) == 1 else None
             latent = wider
         return latent, *self._estimate_cases(latent, *given, begin=begin, last=True)
 
@@ -375,11 +375,17 @@ class Exact(Estimator):
         return kept, spread, mean, misfits
 
 
-def _require_wide(latent: Latent, model: Model, alone: bool, found: Float[Tensor, "point parameter"]) -> None:
+def _require_wide(
+    latent: Latent,
+    model: Model,
+    alone: bool,
+    found: Float[Tensor, "point parameter"],
+    tops: Float[Tensor, "top parameter"],
+) -> None:
     """Raise `TooNarrow` where bounds are. A single point, the highest, is looked at for its coefficients; draws, of a
     case that is alone, for all parameters."""
-    users = found * model.units_of_parameters
+    users, tops = found * model.units_of_parameters, tops * model.units_of_parameters
     if len(users) == 1:
-        require_wide(latent, users)
+        require_wide(latent, users, tops)
     elif alone:
-        require_wide(latent, users, model.users_levels)
+        require_wide(latent, users, tops, model.users_levels)

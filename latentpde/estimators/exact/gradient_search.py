@@ -50,7 +50,8 @@ _PLACES, _REACH = 50, 3.0  # along an axis that is looked at to its ends; standa
 _MOST_TRIES, _SMALL_LOSS = 5, 0.5  # nats of the evidence
 _MOST_TAIL = 0.7  # the index of a Pareto tail beyond which averages do not settle
 
-Inspect = Callable[[Float[ndarray, "point dim"]], None]
+#: Is shown points of the box, and all maxima that are known.
+Inspect = Callable[[Float[ndarray, "point dim"], Float[ndarray, "top dim"]], None]
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def sample_by_gradients(
         swept: the lower and the upper corner of the part of the box that ``begin`` are the maxima of, about; the sweep
             is of the rest.
         inspect: is shown the highest maximum, about where the posterior is along axes on which it may reach an end of
-            the box, and draws before the last ones are made; it may raise what ends the search.
+            the box, and draws before the last ones are made, each beside all maxima; it may raise what ends the search.
     """
     effort, density = effort or GradientEffort(), NormalDensity(log_density, with_slope)
     maxima, climbs, height_gap = begin, 0, 0.0
@@ -120,7 +121,8 @@ def sample_by_gradients(
     final, fresh, searches = None, False, 0
     for searches in range(1, effort.most_rounds + 1):
         scale = 4 ** (searches - 1)
-        final = _search(population, ever_present, density, effort, scale, generator, inspect)
+        show = inspect and partial(_inspect_draws, population, maxima, inspect)
+        final = _search(population, ever_present, density, effort, scale, generator, show)
         fresh = final is not None
         if fresh:
             break
@@ -170,16 +172,17 @@ def _found_by_halves(
         found += [half for half in halves if half is not None]
         heights = [-np.inf if half is None else half.values[0] for half in halves]
         before, highest = highest, max(highest, *heights)
-        if inspect and found:
-            _inspect_highest(Maxima.joined(found), with_slope, inspect)
-            _inspect_ends(Maxima.joined(found), density, inspect)
         # how much was missed, by one half or by all before: nothing where a larger sweep finds nothing higher
         gap = float(min(highest - min(heights), highest - before)) if np.isfinite(highest) else np.inf
         if gap < _SAME_HEIGHT:
             break
     if not found:
         raise DataError("the density is zero or not a number at all points tried; check data and bounds")
-    return Maxima.joined(found), rounds, gap
+    maxima = Maxima.joined(found)
+    if inspect:
+        _inspect_highest(maxima, with_slope, inspect)
+        _inspect_ends(maxima, density, inspect)
+    return maxima, rounds, gap
 
 
 def _sweep_and_climb(
@@ -218,7 +221,7 @@ def _inspect_highest(maxima: Maxima, with_slope: LogDensityAndSlope, inspect: In
         options = {"maxiter": _BOX_STEPS, "ftol": _SMALL_GAIN}
         found = minimize(downhill, point / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         point = np.clip(found.x * scale, 0.0, 1.0)
-    inspect(point[None])
+    inspect(point[None], to_box(maxima.points))
 
 
 def _inspect_ends(maxima: Maxima, density: NormalDensity, inspect: Inspect) -> None:
@@ -232,7 +235,11 @@ def _inspect_ends(maxima: Maxima, density: NormalDensity, inspect: Inspect) -> N
         line = top + np.outer(along - top[axis], covariance[axis] / stds[axis] ** 2)
         line = np.clip(line, -FARTHEST, FARTHEST)
         others = log_prior(line) + 0.5 * line[:, axis] ** 2
-        inspect(to_box(line[_resampled(density.log_likelihood(line) + others)]))
+        inspect(to_box(line[_resampled(density.log_likelihood(line) + others)]), to_box(maxima.points))
+
+
+def _inspect_draws(population: NormalPopulation, maxima: Maxima, inspect: Inspect) -> None:
+    inspect(to_box(population.points[_resampled(population.log_weights())]), to_box(maxima.points))
 
 
 def _search(
@@ -242,7 +249,7 @@ def _search(
     effort: GradientEffort,
     scale: int,
     generator: np.random.Generator,
-    inspect: Inspect | None,
+    show: Callable[[], None] | None,
 ) -> NormalPopulation | None:
     """Fit and draw until a proposal is good, and fresh samples of it; ``None`` where it never is. All others stay in
     the population."""
@@ -253,8 +260,8 @@ def _search(
         population.draw(proposal, effort.step * scale, density, generator)
     for _ in range(_MOST_TRIES):
         beta, proposal = _fitted(population, known, effort, scale, generator)
-        if inspect and beta == 1.0:
-            inspect(to_box(population.points[_resampled(population.log_weights())]))
+        if show and beta == 1.0:
+            show()
         final = NormalPopulation(population.points.shape[1])
         final.draw(proposal, effort.step * scale, density, generator)
         weights, num = final.log_weights(), len(final.points)

@@ -19,7 +19,7 @@ from torch import Tensor
 from latentpde.estimators.exact.climbing import Maxima, climb
 from latentpde.estimators.exact.gradient_search import GradientEffort, sample_by_gradients
 from latentpde.estimators.exact.likelihood import MarginalLikelihood
-from latentpde.estimators.exact.normal_box import NormalDensity, of_box
+from latentpde.estimators.exact.normal_box import NormalDensity, of_box, to_box
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.search import Effort, WeightedSamples, sample_box
 from latentpde.progress import Say
@@ -32,12 +32,14 @@ NUM_IN_PART = 250
 _FIRST_EXTRA, _EXTRA_RATIO = 0.1, 0.2
 _FEWER = 4  # times fewer points of the sweep where the search climbs by gradients
 _STARTS, _FAR, _CLIMBING_STEPS = 3, 4.0, 15  # with all readings, from what the part found
+_STEPS_ANEW = 40  # within wider bounds
 _FEWER_OF_MANY = 2  # times fewer samples where there are many parameters: fields are drawn for half as many of them
 _FEWER_EFFECTIVE, _LEAST_EFFECTIVE = 4, 50.0  # times fewer samples where an evaluation takes long
 _SMALL_STEP, _SMALL_FIT, _INSPECTED = 64, 20.0, 200
 _SAME_END = 1e-6  # of the box: units are rounded
 
-Inspect = Callable[[Float[Tensor, "top parameter"]], None]
+#: Is shown parameters, and where the posterior has maxima.
+Inspect = Callable[[Float[Tensor, "point parameter"], Float[Tensor, "top parameter"]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +47,12 @@ class Begun:
     """What a search within narrower bounds has found.
 
     Args:
-        parameters: draws of the posterior there, or where it is highest.
+        parameters: where the posterior has maxima there, the highest first.
         bounds: of the coefficients that it swept. Beyond them there may be other maxima; beyond bounds of levels there
             are none.
     """
 
-    parameters: Float[Tensor, "point parameter"]
+    parameters: Float[Tensor, "top parameter"]
     bounds: Float[Tensor, "coefficient 2"]
 
     def in_units(self, units: Float[Tensor, " parameter"]) -> Begun:
@@ -97,7 +99,9 @@ class Sampler:
     def _show(self, samples: WeightedSamples) -> None:
         if self.inspect and self.parameters.num_free:
             generator = np.random.default_rng(0)  # of its own: who looks changes nothing
-            self.inspect(self.parameters.at(samples.points[samples.resample(_INSPECTED, generator=generator)]))
+            draws = samples.points[samples.resample(_INSPECTED, generator=generator)]
+            starts, _ = _apart(draws, np.ones(len(draws)))
+            self.inspect(self.parameters.at(draws), self.parameters.at(to_box(starts)))
 
     def _sample(self, likelihood: MarginalLikelihood, rng: np.random.Generator) -> WeightedSamples:
         density = _Density(likelihood, self.parameters)
@@ -113,7 +117,16 @@ class Sampler:
         return self._by_gradients(density, rng, self.target / _FEWER_OF_MANY)
 
     def _by_gradients(self, density: _Density, rng: np.random.Generator, target: float) -> WeightedSamples:
-        begin = None if self.begin is None else _climbed_again(density, *self._begun(), 1.0)
+        begin, swept, show = None, None, None
+        if self.begin is not None:
+            starts = of_box(self.parameters.in_box(self.begin.parameters))
+            begin = climb(NormalDensity(density, density.with_slope), starts, _STEPS_ANEW)
+            swept = self.begin.swept(self.parameters)
+        if inspect := self.inspect:
+
+            def show(points: np.ndarray, tops: np.ndarray) -> None:
+                inspect(self.parameters.at(points), self.parameters.at(tops))
+
         return sample_by_gradients(
             density,
             density.with_slope,
@@ -121,33 +134,21 @@ class Sampler:
             generator=rng,
             effort=GradientEffort(sweep=max(2, self.sweep // _FEWER), target=target),
             begin=begin,
-            swept=None if self.begin is None else self.begin.swept(self.parameters),
-            inspect=self.inspect and (lambda points: self.inspect and self.inspect(self.parameters.at(points))),
+            swept=swept,
+            inspect=show,
         )
-
-    def _begun(self) -> tuple[Float[np.ndarray, "point free"], Float[np.ndarray, " point"]]:
-        """What the search begins with, as points of the box of equal weight."""
-        assert self.begin is not None
-        points = self.parameters.in_box(self.begin.parameters)
-        return points, np.ones(len(points))
 
     def _with_a_part_first(
         self, likelihood: MarginalLikelihood, density: _Density, rng: np.random.Generator
     ) -> WeightedSamples:
         num = len(likelihood.values)
-        num_evaluations = 0
-        if self.begin is None or self.begin.swept(self.parameters) is not None:
-            chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
-            self.say(f"search with {NUM_IN_PART} of {num:,} readings")
-            part = _Density(likelihood.only(chosen), self.parameters)
-            found = self._by_gradients(part, rng, self.target / _FEWER_EFFECTIVE)
-            self._show(found)
-            begin = found.points, np.exp(found.log_weights), NUM_IN_PART / num
-            num_evaluations = found.num_evaluations
-        else:
-            begin = *self._begun(), 1.0
+        chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
+        self.say(f"search with {NUM_IN_PART} of {num:,} readings")
+        part = _Density(likelihood.only(chosen), self.parameters)
+        found = self._by_gradients(part, rng, self.target / _FEWER_EFFECTIVE)
+        self._show(found)
         self.say(f"climb with all {num:,} readings")
-        start = _climbed_again(density, *begin)
+        start = _climbed_again(density, found.points, np.exp(found.log_weights), NUM_IN_PART / num)
         self.say(f"sample with all {num:,} readings")
         target = max(self.target / _FEWER_EFFECTIVE, min(self.target, _LEAST_EFFECTIVE))
         # so many readings leave the parameters nearly normal, and a gradient takes a sixth of a second
@@ -157,7 +158,7 @@ class Sampler:
             density, density.with_slope, self.parameters.num_free, generator=rng, effort=effort, begin=start
         )
         self.say(f"draw given all {num:,} readings")
-        return replace(samples, num_evaluations=samples.num_evaluations + num_evaluations)
+        return replace(samples, num_evaluations=samples.num_evaluations + found.num_evaluations)
 
     def _with_known_mean(
         self, likelihood: MarginalLikelihood, density: _Density, rng: np.random.Generator
@@ -203,19 +204,28 @@ def _climbed_again(
     """The maxima of a density near those that another has, in normal coordinates.
 
     Args:
-        density: given all readings, within wide bounds.
-        points, weights: samples given a part of the readings, or within narrower bounds; or a single maximum there.
+        density: given all readings.
+        points, weights: samples given a part of the readings.
         share: of the readings that the part had; the density is narrower by its root, about.
     """
+    starts, std = _apart(points, weights)
+    scale = np.sqrt(share) * np.clip(std, 1e-6, None)
+    return climb(NormalDensity(density, density.with_slope), starts, _CLIMBING_STEPS, scale)
+
+
+def _apart(
+    points: Float[np.ndarray, "point free"], weights: Float[np.ndarray, " point"]
+) -> tuple[Float[np.ndarray, "start free"], Float[np.ndarray, " free"]]:
+    """A few places where samples are, in normal coordinates, and their standard deviation: the mean, and others that
+    are far from all before."""
     weights, z = weights / weights.sum(), of_box(points)
     mean = weights @ z
-    std = np.sqrt(weights @ (z - mean) ** 2) if len(z) > 1 else np.ones(z.shape[1])
-    scale = np.sqrt(share) * np.clip(std, 1e-6, None)
+    std = np.sqrt(weights @ (z - mean) ** 2)
     starts = [mean]
-    for point in z[np.argsort(weights)[::-1]]:  # others where they are far from all before
+    for point in z[np.argsort(weights)[::-1]]:
         if len(starts) < _STARTS and all((np.abs(point - other) > _FAR * std).any() for other in starts):
             starts.append(point)
-    return climb(NormalDensity(density, density.with_slope), np.stack(starts), _CLIMBING_STEPS, scale)
+    return np.stack(starts), std
 
 
 def _extra_noise(likelihood: MarginalLikelihood) -> list[float]:

@@ -57,17 +57,25 @@ class TooNarrow(Exception):
 
     Args:
         parameters, levels: as those of `widened`.
+        tops: where the posterior has maxima within them.
     """
 
-    def __init__(self, parameters: Float[Tensor, "draw parameter"], levels: Sequence[Level]):
+    def __init__(
+        self, parameters: Float[Tensor, "draw parameter"], levels: Sequence[Level], tops: Float[Tensor, "top parameter"]
+    ):
         super().__init__("bounds are too narrow")
-        self.parameters, self.levels = parameters, levels
+        self.parameters, self.levels, self.tops = parameters, levels, tops
 
 
-def require_wide(latent: Latent, parameters: Float[Tensor, "draw parameter"], levels: Sequence[Level] = ()) -> None:
+def require_wide(
+    latent: Latent,
+    parameters: Float[Tensor, "draw parameter"],
+    tops: Float[Tensor, "top parameter"],
+    levels: Sequence[Level] = (),
+) -> None:
     """Raise `TooNarrow` where `widened` would widen the bounds for these parameters."""
     if _wider(latent, parameters, levels)[1]:
-        raise TooNarrow(parameters, levels)
+        raise TooNarrow(parameters, levels, tops)
 
 
 def _wider(latent: Latent, parameters: Tensor, levels: Sequence[Level]) -> tuple[Latent, list[str]]:

@@ -163,6 +163,16 @@ def test_maxima_that_are_known_need_no_sweep():
     assert np.sqrt(np.mean([scores(one, *truth)[0] ** 2 for one in runs])) < 1.4
 
 
+def test_whoever_inspects_sees_all_maxima_and_so_a_search_that_goes_on_knows_them():
+    seen = []
+    options = {"generator": np.random.default_rng(3), "inspect": lambda points, tops: seen.append(tops)}
+    sample_by_gradients(TwoModes(), TwoModes().with_slope, 5, **options)
+    assert len(seen) > 1
+    for tops in seen:
+        assert tops[0, 0] == pytest.approx(0.75, abs=5e-3), "the highest first"
+        assert np.abs(tops[:, 0] - 0.25).min() < 5e-3
+
+
 def test_only_what_was_not_swept_before_is_swept():
     """A mode beyond the part of the box that a search has seen is met, and what it knows is not looked for again."""
     density, modes = NormalDensity(TwoModes(), TwoModes().with_slope), TwoModes()
@@ -214,7 +224,7 @@ def test_an_end_that_the_posterior_reaches_is_seen_before_samples_are_drawn(rate
         evaluated.append(len(x))
         return with_slope(x)[0]
 
-    def inspect(points):
+    def inspect(points, tops):
         if len(points) > 1:
             raise Seen((points[:, 0] > 0.98).mean())
 

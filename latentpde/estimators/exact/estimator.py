@@ -177,7 +177,8 @@ class Exact(Estimator):
                 begin = None
             except TooNarrow as narrow:
                 wider = widened(latent, narrow.parameters, narrow.levels) or latent
-                begin = Begun(narrow.tops, latent.bounds) if len(observation) == 1 else None
+                knows = len(observation) == 1 and len(narrow.tops)
+                begin = Begun(narrow.tops, latent.bounds) if knows else None
             latent = wider
         return latent, *self._estimate_cases(latent, *given, begin=begin, last=True)
 

@@ -50,7 +50,7 @@ _PLACES, _REACH = 50, 3.0  # along an axis that is looked at to its ends; standa
 _MOST_TRIES, _SMALL_LOSS = 5, 0.5  # nats of the evidence
 _MOST_TAIL = 0.7  # the index of a Pareto tail beyond which averages do not settle
 
-#: Is shown points of the box, and all maxima that are known.
+#: Is shown points of the box, and all its maxima; none of them while two halves of the search do not agree on them.
 Inspect = Callable[[Float[ndarray, "point dim"], Float[ndarray, "top dim"]], None]
 
 
@@ -174,15 +174,15 @@ def _found_by_halves(
         before, highest = highest, max(highest, *heights)
         # how much was missed, by one half or by all before: nothing where a larger sweep finds nothing higher
         gap = float(min(highest - min(heights), highest - before)) if np.isfinite(highest) else np.inf
+        if inspect and found:
+            show = inspect if gap < _SAME_HEIGHT else partial(_show_without_maxima, inspect)
+            _inspect_highest(Maxima.joined(found), with_slope, show)
+            _inspect_ends(Maxima.joined(found), density, show)
         if gap < _SAME_HEIGHT:
             break
     if not found:
         raise DataError("the density is zero or not a number at all points tried; check data and bounds")
-    maxima = Maxima.joined(found)
-    if inspect:
-        _inspect_highest(maxima, with_slope, inspect)
-        _inspect_ends(maxima, density, inspect)
-    return maxima, rounds, gap
+    return Maxima.joined(found), rounds, gap
 
 
 def _sweep_and_climb(
@@ -236,6 +236,12 @@ def _inspect_ends(maxima: Maxima, density: NormalDensity, inspect: Inspect) -> N
         line = np.clip(line, -FARTHEST, FARTHEST)
         others = log_prior(line) + 0.5 * line[:, axis] ** 2
         inspect(to_box(line[_resampled(density.log_likelihood(line) + others)]), to_box(maxima.points))
+
+
+def _show_without_maxima(
+    inspect: Inspect, points: Float[ndarray, "point dim"], tops: Float[ndarray, "top dim"]
+) -> None:
+    inspect(points, tops[:0])
 
 
 def _inspect_draws(population: NormalPopulation, maxima: Maxima, inspect: Inspect) -> None:

@@ -38,7 +38,7 @@ _FEWER_EFFECTIVE, _LEAST_EFFECTIVE = 4, 50.0  # times fewer samples where an eva
 _SMALL_STEP, _SMALL_FIT, _INSPECTED = 64, 20.0, 200
 _SAME_END = 1e-6  # of the box: units are rounded
 
-#: Is shown parameters, and where the posterior has maxima.
+#: Is shown parameters, and where the posterior has maxima, as far as that is known.
 Inspect = Callable[[Float[Tensor, "point parameter"], Float[Tensor, "top parameter"]], None]
 
 

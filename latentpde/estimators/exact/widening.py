@@ -57,7 +57,7 @@ class TooNarrow(Exception):
 
     Args:
         parameters, levels: as those of `widened`.
-        tops: where the posterior has maxima within them.
+        tops: where the posterior has maxima within them; none where that is not known.
     """
 
     def __init__(

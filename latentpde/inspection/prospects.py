@@ -20,7 +20,7 @@ from latentpde.pde import get_family
 
 _FEWEST_PLACES = 3
 _UNCERTAIN = 3.0  # the factor that an estimate of a duration may be off by, see docs/runtime.md
-_SEARCHES = 2  # where bounds come from the data: mostly one of them is widened, and the search begins again
+_SEARCHES = 2  # where bounds come from the data: they may be widened, and the search goes on
 
 
 @dataclass

@@ -63,7 +63,8 @@ class GradientEffort:
         step: samples per iteration, and fresh ones before more of them are decided on.
         min_effective: effective samples that a tempered fit is made from.
         target: effective samples wanted in the end.
-        most_rounds: sweeps and searches, each of four times the effort of the one before.
+        most_rounds: sweeps, each of four times the points of the one before.
+        most_searches: likewise, each of four times the effort.
         most_iterations: per search.
         walks: whether flanks are looked for; it takes some ten gradients for each dimension.
     """
@@ -73,6 +74,7 @@ class GradientEffort:
     min_effective: float = 60.0
     target: float = 200.0
     most_rounds: int = 3
+    most_searches: int = 3
     most_iterations: int = 24
     walks: bool = True
 
@@ -119,7 +121,7 @@ def sample_by_gradients(
     population.draw(first, effort.step, density, generator)
     ever_present = Mixture.concatenate([part.scaled(1 / len(known)) for part in known])
     final, fresh, searches = None, False, 0
-    for searches in range(1, effort.most_rounds + 1):
+    for searches in range(1, effort.most_searches + 1):
         scale = 4 ** (searches - 1)
         show = inspect and partial(_inspect_draws, population, maxima, inspect)
         final = _search(population, ever_present, density, effort, scale, generator, show)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -114,9 +115,9 @@ class Sampler:
         num = len(likelihood.values)
         if likelihood.num_values > MOST_VALUES and num > 2 * NUM_IN_PART:
             return self._with_a_part_first(likelihood, density, rng)
-        return self._by_gradients(density, rng, self.target / _FEWER_OF_MANY)
+        return self._by_gradients(density, rng, target=self.target / _FEWER_OF_MANY)
 
-    def _by_gradients(self, density: _Density, rng: np.random.Generator, target: float) -> WeightedSamples:
+    def _by_gradients(self, density: _Density, rng: np.random.Generator, **effort: Any) -> WeightedSamples:
         begin, swept, show = None, None, None
         if self.begin is not None:
             starts = of_box(self.parameters.in_box(self.begin.parameters))
@@ -132,7 +133,7 @@ class Sampler:
             density.with_slope,
             self.parameters.num_free,
             generator=rng,
-            effort=GradientEffort(sweep=max(2, self.sweep // _FEWER), target=target),
+            effort=GradientEffort(sweep=max(2, self.sweep // _FEWER), **effort),
             begin=begin,
             swept=swept,
             inspect=show,
@@ -145,14 +146,15 @@ class Sampler:
         chosen = torch.from_numpy(np.sort(rng.permutation(num)[:NUM_IN_PART]))
         self.say(f"search with {NUM_IN_PART} of {num:,} readings")
         part = _Density(likelihood.only(chosen), self.parameters)
-        found = self._by_gradients(part, rng, self.target / _FEWER_EFFECTIVE)
+        # where the search with all begins: samples that are not quite good serve as well
+        found = self._by_gradients(part, rng, target=self.target / _FEWER_EFFECTIVE, most_searches=1)
         self._show(found)
         self.say(f"climb with all {num:,} readings")
         start = _climbed_again(density, found.points, np.exp(found.log_weights), NUM_IN_PART / num)
         self.say(f"sample with all {num:,} readings")
         target = max(self.target / _FEWER_EFFECTIVE, min(self.target, _LEAST_EFFECTIVE))
         # so many readings leave the parameters nearly normal, and a gradient takes a sixth of a second
-        options = {"step": _SMALL_STEP, "min_effective": _SMALL_FIT, "most_rounds": 1, "walks": False}
+        options = {"step": _SMALL_STEP, "min_effective": _SMALL_FIT, "most_searches": 1, "walks": False}
         effort = GradientEffort(target=target, **options)
         samples = sample_by_gradients(
             density, density.with_slope, self.parameters.num_free, generator=rng, effort=effort, begin=start

@@ -236,7 +236,7 @@ def test_an_end_that_the_posterior_reaches_is_seen_before_samples_are_drawn(rate
 
 
 def test_hopeless_effort_is_not_trusted_and_nothing_at_all_is_refused():
-    effort = GradientEffort(sweep=2, step=4, min_effective=2.0, most_rounds=1, most_iterations=1)
+    effort = GradientEffort(sweep=2, step=4, min_effective=2.0, most_rounds=1, most_searches=1, most_iterations=1)
     assert not run(0, effort=effort).trusted
     nothing, options = np.full_like, {"generator": np.random.default_rng(0), "effort": effort}
     with pytest.raises(DataError, match="zero or not a number"):

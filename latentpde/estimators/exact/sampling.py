@@ -118,16 +118,11 @@ class Sampler:
         return self._by_gradients(density, rng, target=self.target / _FEWER_OF_MANY)
 
     def _by_gradients(self, density: _Density, rng: np.random.Generator, **effort: Any) -> WeightedSamples:
-        begin, swept, show = None, None, None
+        begin, swept = None, None
         if self.begin is not None:
             starts = of_box(self.parameters.in_box(self.begin.parameters))
             begin = climb(NormalDensity(density, density.with_slope), starts, _STEPS_ANEW)
             swept = self.begin.swept(self.parameters)
-        if inspect := self.inspect:
-
-            def show(points: np.ndarray, tops: np.ndarray) -> None:
-                inspect(self.parameters.at(points), self.parameters.at(tops))
-
         return sample_by_gradients(
             density,
             density.with_slope,
@@ -136,8 +131,12 @@ class Sampler:
             effort=GradientEffort(sweep=max(2, self.sweep // _FEWER), **effort),
             begin=begin,
             swept=swept,
-            inspect=show,
+            inspect=self._show_in_box if self.inspect else None,
         )
+
+    def _show_in_box(self, points: Float[np.ndarray, "point free"], tops: Float[np.ndarray, "top free"]) -> None:
+        assert self.inspect is not None
+        self.inspect(self.parameters.at(points), self.parameters.at(tops))
 
     def _with_a_part_first(
         self, likelihood: MarginalLikelihood, density: _Density, rng: np.random.Generator

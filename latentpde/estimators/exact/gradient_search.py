@@ -236,8 +236,9 @@ def _inspect_ends(maxima: Maxima, density: NormalDensity, inspect: Inspect) -> N
     for axis in np.flatnonzero(np.abs(top) + _REACH * stds > along[-1]):
         line = top + np.outer(along - top[axis], covariance[axis] / stds[axis] ** 2)
         line = np.clip(line, -FARTHEST, FARTHEST)
-        others = log_prior(line) + 0.5 * line[:, axis] ** 2
-        inspect(to_box(line[_resampled(density.log_likelihood(line) + others)]), to_box(maxima.points))
+        weights = density.log_likelihood(line) + log_prior(line) + 0.5 * line[:, axis] ** 2
+        if np.isfinite(weights).any():
+            inspect(to_box(line[_resampled(weights)]), to_box(maxima.points))
 
 
 def _show_without_maxima(

@@ -9,7 +9,12 @@ from scipy.stats import norm
 from latentpde.errors import DataError
 from latentpde.estimators.exact.climbing import Maxima, climb, flanks
 from latentpde.estimators.exact.estimator import Exact
-from latentpde.estimators.exact.gradient_search import GradientEffort, sample_by_gradients, tail_index
+from latentpde.estimators.exact.gradient_search import (
+    GradientEffort,
+    _inspect_ends,
+    sample_by_gradients,
+    tail_index,
+)
 from latentpde.estimators.exact.normal_box import NormalDensity, log_prior, of_box, to_box
 from latentpde.estimators.exact.parameters import Parameters
 from latentpde.estimators.exact.sampling import Sampler, _Density
@@ -233,6 +238,18 @@ def test_an_end_that_the_posterior_reaches_is_seen_before_samples_are_drawn(rate
     truth = (1 - np.exp(-rate * 0.02)) / (1 - np.exp(-rate))
     assert abs(seen.value.args[0] - truth) < 0.06
     assert sum(evaluated) < 600, "but for the sweep and one line, nothing"
+
+
+def test_a_line_on_which_there_is_nothing_is_passed_over():
+    """As where no covariance on it can be factorised."""
+    top = climb(NormalDensity(TwoModes(), TwoModes().with_slope), of_box(np.array([[0.26] * 5])), 40)
+    wide = Maxima(top.points, top.values, np.eye(5)[None])  # so wide that the line is looked at
+    nothing = NormalDensity(lambda x: np.full(len(x), np.nan), lambda x: (np.full(len(x), np.nan), x))
+    shown = []
+    _inspect_ends(wide, nothing, lambda points, tops: shown.append(points))
+    assert not shown
+    _inspect_ends(wide, NormalDensity(TwoModes(), TwoModes().with_slope), lambda points, tops: shown.append(points))
+    assert len(shown) == 5
 
 
 def test_hopeless_effort_is_not_trusted_and_nothing_at_all_is_refused():

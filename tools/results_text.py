@@ -81,6 +81,20 @@ def training() -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def encoder_losses() -> str:
+    """The loss that the paper's encoders ended with, beside what it is for other answers to the same readings."""
+    lines = [
+        "| family | the encoder | zero | MAP estimates | the simulator's latents |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for path in sorted((ROOT / "results" / "training").glob("*-paper.json")):
+        encoder = read_json(path)["encoder"]
+        losses = (encoder["curve"][-1]["validation"]["loss"], *encoder["losses_of"].values())
+        family = FAMILIES[path.stem.removesuffix("-paper").replace("_", "-")]
+        lines.append(f"| {family} | " + " | ".join(f"{loss:.4g}" for loss in losses) + " |")
+    return "\n" + "\n".join(lines) + "\n"
+
+
 def tuning() -> str:
     """What each recorded search has tried, on how many validation cases, and what it chose for each family."""
     lines = [
@@ -305,6 +319,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "real-air": lambda: whole_table("real", "air temperature", 1),
     "real-pm": lambda: whole_table("real", "PM10", 1),
     "training": training,
+    "encoder losses": encoder_losses,
     "tuning": tuning,
     "not tuned": not_tuned,
     "branch map": lambda: str(list(recorded_choice().values()).count("map_diffusion")),

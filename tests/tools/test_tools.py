@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from latentpde.training.config import TrainingConfig
+from latentpde.training.data import load_or_simulate
+
 TOOLS = Path(__file__).parents[2] / "tools"
 SCRIPTS = sorted(TOOLS.glob("*.py"))
 
@@ -106,3 +109,20 @@ def test_a_training_is_recorded_as_far_as_it_came(tmp_path, tool):
     assert (encoder["epochs"], encoder["epochs_wanted"], encoder["hours"]) == (251, 400, 2.51)
     assert len(encoder["curve"]) <= 101
     assert encoder["curve"][-1] == {"epoch": 251, "loss": 0.003984, "validation": {"loss": 0.007968}}
+
+
+def test_a_record_says_what_the_encoders_loss_is_for_other_answers(tmp_path, tool):
+    """Readings without noise leave the simulator's latents with their penalty alone, and MAP does better than zero."""
+    tables = {
+        "data": {"num_per_regime": 2, "num_validation": 3, "shape": [16, 16], "num_modes": 2, "noise_std": 1e-6},
+        "encoder": {"epochs": 1, "latent_weight": 0.001},
+        "denoiser_map": {"epochs": 1, "map_steps": 60, "map_restarts": 1},
+    }
+    config = TrainingConfig.model_validate(
+        {"family": "advection_diffusion", "regimes": ["advection"], "output": str(tmp_path), **tables}
+    )
+    data = load_or_simulate(config, "validation")[0]
+    losses = tool("record_training").losses_of_answers(config, tmp_path)
+    penalty = 0.001 * float(data.units.to_latent(data.units.from_latent(data.z.double())).square().sum(-1).mean())
+    assert losses["simulator"] == pytest.approx(penalty, rel=1e-3)
+    assert losses["map"] < losses["zero"]

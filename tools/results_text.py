@@ -319,7 +319,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "real-air": lambda: whole_table("real", "air temperature", 1),
     "real-pm": lambda: whole_table("real", "PM10", 1),
     "training": training,
-    "encoder losses": encoder_losses,
+    "encoder-losses": encoder_losses,
     "tuning": tuning,
     "not tuned": not_tuned,
     "branch map": lambda: str(list(recorded_choice().values()).count("map_diffusion")),

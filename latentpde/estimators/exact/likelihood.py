@@ -35,7 +35,8 @@ from latentpde.estimators.exact.surrogate import Surrogate
 # Above this many readings the information form is the cheaper one; of several snapshots it sums complex matrices.
 COVARIANCE_LIMIT, COVARIANCE_LIMIT_OF_SEVERAL = 500, 800
 _MEANS_AT_ONCE = 64
-_BATCH_VALUES = 2**18  # entries of the largest array of a batch: 2 MB, which caches hold
+_BATCH_VALUES = 2**20  # entries of the largest array of a batch: 8 MB, which caches hold
+_FACTORISED_ONCE = 2**18  # entries of the largest array of an evaluation that is not made again for the same parameters
 
 
 #: Whitened unknowns, and coefficients of the trend: one set for each of some parameters.
@@ -166,12 +167,12 @@ class MarginalLikelihood:
         """What `conditional` gives for each of the generators, and the misfit. Parameters that follow each other and
         are the same are factorised once where that takes long."""
         distinct, counts = parameters, None
-        if self.batch == 1:
+        if self.num_values > _FACTORISED_ONCE:
             distinct, repeats = torch.unique_consecutive(parameters, dim=0, return_counts=True)
             counts = repeats.tolist()
         found: list[list[Unknowns]] = [[] for _ in generators]
         misfits = []
-        for i, (few, residual) in enumerate(self._residuals(distinct)):
+        for i, (few, residual) in enumerate(self._residuals(distinct, None if counts is None else 1)):
             num = 1 if counts is None else counts[i]
             factors = self._form.factorised(few)
             misfit, beta, factor = self._fitted(factors, residual)
@@ -282,10 +283,10 @@ class MarginalLikelihood:
         """How many sets of parameters go together."""
         return max(1, _BATCH_VALUES // self._form.num_values)
 
-    def _residuals(self, parameters: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    def _residuals(self, parameters: Tensor, batch: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Batches of parameters, and what their means leave of the readings. Means are taken in larger batches than
         matrices need: one at a time, each would read the whole table of waves again."""
-        batch = self.batch
+        batch = batch or self.batch
         for some in parameters.split(max(batch, _MEANS_AT_ONCE)):
             residual = (self.values - self.mean(some)).expand(len(some), -1)
             yield from zip(some.split(batch), residual.split(batch), strict=True)

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
+from threadpoolctl import threadpool_limits
 
 T = TypeVar("T")
 
@@ -20,22 +21,24 @@ def on_one_thread(small: bool = True) -> Iterator[None]:
     """Operations of torch take one thread each, while `run_together` still has all of them.
 
     Sharing an operation of a tenth of a millisecond between cores takes longer than the operation: a whole case of a
-    hundred readings took twice as long on two cores as on one.
+    hundred readings took twice as long on two cores as on one. NumPy's linear algebra, which here is of a few numbers,
+    takes one thread in any case: its others would go on turning for a while after each product, in the way of ours.
 
     Args:
-        small: whether operations are so small; else nothing changes.
+        small: whether operations of torch are so small; else they have all threads.
     """
-    if not small:
-        yield
-        return
-    threads = torch.get_num_threads()
-    token = _available.set(_available.get() or threads)
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        _available.reset(token)
+    with threadpool_limits(1, user_api="blas"):
+        if not small:
+            yield
+            return
+        threads = torch.get_num_threads()
+        token = _available.set(_available.get() or threads)
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+            _available.reset(token)
 
 
 def run_together(*tasks: Callable[[], T]) -> list[T]:

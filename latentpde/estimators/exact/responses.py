@@ -235,6 +235,18 @@ class UnknownModes:
         parts: list[tuple[UnknownPart, Wavenumbers]] | None = None,
     ) -> Tensor:
         """Responses of modes, by default all, ``(batch, time, mode)``; real where the family's are."""
+        pairs = self.responses_and_amplitudes(parameters, parts)
+        found = [response if amplitude is None else response * amplitude for response, amplitude in pairs]
+        if len(found) > 1 and any(part.is_complex() for part in found):
+            found = [part.to(torch.complex128) for part in found]
+        return torch.cat(found, dim=-1)
+
+    def responses_and_amplitudes(
+        self,
+        parameters: Float[Tensor, "batch parameter"],
+        parts: list[tuple[UnknownPart, Wavenumbers]] | None = None,
+    ) -> list[tuple[Tensor, Tensor | None]]:
+        """The same field by field, with what of the modes' amplitudes is inferred beside it, ``(batch, 1, mode)``."""
         theta, times, found = parameters[:, : len(self.family.coefficients)], self.places.times, []
         chosen = self.parts if parts is None else parts
         waves, shared = [id(k) for _, k in chosen], {}
@@ -249,11 +261,8 @@ class UnknownModes:
             if self.places.has_source:  # which the source is, and the state is not
                 own = torch.full((len(theta), 1, k.x.shape[-1]), float(part.field == "source"), dtype=response.dtype)
                 response = torch.cat([response, own], dim=1)
-            amplitude = part.inferred_amplitude(k, parameters)
-            found.append(response if amplitude is None else response * amplitude)
-        if len(found) > 1 and any(part.is_complex() for part in found):
-            found = [part.to(torch.complex128) for part in found]
-        return torch.cat(found, dim=-1)
+            found.append((response, part.inferred_amplitude(k, parameters)))
+        return found
 
     def responses_by_field(
         self, parameters: Float[Tensor, "1 parameter"]

@@ -27,7 +27,7 @@ MOST_POINTS = 100
 
 def record(folder: Path) -> dict:
     """Where each stage of a training stands: epochs done and wanted, hours, and its learning curve."""
-    config = load_config(folder.name)
+    config = load_config(folder.name).model_copy(update={"output": str(folder)})
     found = {}
     for stage in STAGES:
         path = folder / stage / "log.jsonl"

@@ -35,7 +35,8 @@ def readme() -> str:
         "Error (RMSE at 128 x 128) from 5 % of a 32 x 32 grid with noise 0.15, on the masks that the paper evaluates "
         "with; in brackets what the paper prints. `3dvar`, `enkf` and `pinn` are given the fine initial state, as "
         "there, the others the coarse one. `latentpde` is the learned branch that validation chose for each regime, "
-        "as in the paper. Rows in `-paper` are a method as the paper describes it, as far as it does, and rows in "
+        "as in the paper. Rows in `-paper` are a method as the paper describes it, as far as it does; the networks of "
+        f"the learned ones have had {denoiser_epochs()} of the paper's 600 epochs. Rows in "
         "`-target-map` and `-target-enc` are ours with training targets of the paper's kind "
         "([what differs](docs/paper.md#rows-as-the-paper-has-them)). The data are simulated anew, with what the paper "
         "leaves open chosen here, so its figures are a yardstick and not a race: predicting zero scores "
@@ -65,6 +66,13 @@ def whole_table(benchmark: str, title: str = "", num_labels: int = 2) -> str:
     heads, numbers = table["columns"], table["columns"][num_labels:]
     lines = [heads, [*("---" for _ in heads[:num_labels]), *("---:" for _ in numbers)], *table["rows"]]
     return "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
+
+
+def denoiser_epochs() -> str:
+    """How many epochs the denoisers of the paper's size were trained for, over all families and both branches."""
+    records = [read_json(path) for path in sorted((ROOT / "results" / "training").glob("*-paper.json"))]
+    epochs = [record[stage]["epochs"] for record in records for stage in record if stage.startswith("denoiser")]
+    return f"{min(epochs)} to {max(epochs)}"
 
 
 def training() -> str:
